@@ -1,0 +1,112 @@
+"""The only definition of `kernel`: how a function of ours becomes machine code, and where that is kept.
+
+numba keys a cached build on the content of the function's own file. A kernel, though, is compiled
+together with the kernels it calls, which live in other files, so a change there would silently serve the old
+machine code. Therefore each module's builds go into a folder named by a fingerprint of the module and of
+everything it imports from this package: a change is never served stale, and what did not change
+is never compiled again.
+
+    <root>/<fingerprint of module + its imports + numba + python + flags>/...
+
+The bounds-checked build (`NUMBA_BOUNDSCHECK=1`) has a fingerprint of its own, since numba would serve one for the
+other. Root: `WINDTUNNEL_KERNEL_CACHE`, else `$XDG_CACHE_HOME/windtunnel/kernels`, else `~/.cache/windtunnel/kernels`.
+"""
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import llvmlite
+import numba
+
+PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+"""The folder that holds `driver/`; imports are followed below it only."""
+
+JIT_DISABLED = bool(numba.config.DISABLE_JIT)
+"""True under `NUMBA_DISABLE_JIT=1`, where kernels run as plain Python over the twins in `atomics`."""
+
+BOUNDS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+"""True under `NUMBA_BOUNDSCHECK=1`; `atomics` then asserts each access, which numba does not do for intrinsics."""
+
+_IMPORT = re.compile(r"^\s*(?:from\s+(driver[\w.]*)\s+import\s+(\([^)]*\)|[^\n]+)|import\s+(driver[\w.]*))", re.M)
+_FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
+
+
+def cache_root() -> Path:
+    """The folder below which all compiled kernels are kept."""
+    chosen = os.environ.get("WINDTUNNEL_KERNEL_CACHE")
+    if chosen:
+        return Path(chosen)
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "windtunnel" / "kernels"
+
+
+def _module_file(name: str) -> Path | None:
+    base = PACKAGE_ROOT.joinpath(*name.split("."))
+    for candidate in (base.with_suffix(".py"), base / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+@cache
+def _source(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+@cache
+def imports_of(file: Path) -> frozenset[Path]:
+    """The files of this package that `file` imports directly."""
+    found = set()
+    for package, names, whole in _IMPORT.findall(_source(file).decode()):
+        module = package or whole
+        wanted = [module]
+        if names:
+            parts = re.sub(r"#[^\n]*|[()]", "", names).split(",")
+            wanted += [f"{module}.{part.split(' as ')[0].strip()}" for part in parts if part.strip()]
+        found.update(path for name in wanted if (path := _module_file(name)) is not None)
+    return frozenset(found - {file})
+
+
+def closure_of(file: Path) -> list[Path]:
+    """`file` and all that it imports from this package, directly or not, in a fixed order."""
+    seen = {file}
+    pending = [file]
+    while pending:
+        for path in imports_of(pending.pop()):
+            if path not in seen:
+                seen.add(path)
+                pending.append(path)
+    return sorted(seen)
+
+
+@cache
+def fingerprint(file: Path) -> str:
+    """A digest of everything that decides the machine code of the kernels in `file`."""
+    digest = hashlib.sha256()
+    setting = (sys.version_info[:3], numba.__version__, llvmlite.__version__, BOUNDS_CHECKED)
+    digest.update(repr(setting).encode())
+    for path in closure_of(file):
+        digest.update(str(path.relative_to(PACKAGE_ROOT)).encode())
+        digest.update(_source(path))
+    return digest.hexdigest()[:24]
+
+
+def kernel(function: _FUNCTION) -> _FUNCTION:
+    """Compile a function of numbers and arrays: without the GIL, cached on disk, types inferred.
+
+    A kernel takes and returns numbers, arrays and named tuples of arrays; it has no objects, no clock, no randomness
+    and allocates nothing on a hot path.
+    """
+    if JIT_DISABLED:
+        return function
+    file = Path(function.__code__.co_filename).resolve()
+    if file.is_relative_to(PACKAGE_ROOT):
+        numba.config.CACHE_DIR = str(cache_root() / fingerprint(file))
+    compiled: _FUNCTION = numba.njit(cache=True, nogil=True)(function)
+    return compiled
