@@ -1,0 +1,322 @@
+"""How publications write: offer, vectored offer, claim, padding, blocks and batches.
+
+A message longer than one frame becomes a run of frames in one term, BEGIN on the first and END on
+the last. Each frame is claimed by a negative length, filled, and committed by its positive length.
+
+Every offer answers the position after the message, or a code of `publication_result`; `limit` is
+the publisher limit as the caller just read it. The state of an exclusive publication belongs to one
+thread. A shared one is only read, except that `claim` leaves the place of the claim in it.
+Source: driver-protocol 2.6.
+"""
+
+import numpy as np
+
+from driver.base.arith import bits_to_shift
+from driver.base.atomics import (
+    address_of,
+    copy,
+    get_i32_acquire,
+    get_i64,
+    get_i64_acquire,
+    put_i64,
+    put_i64_release,
+)
+from driver.base.jit import kernel
+from driver.logbuffer import descriptor, frame, position, tail
+from driver.logbuffer import publication_result as result
+from driver.wire import data
+from driver.wire import frame_type as types
+
+APPENDER = np.dtype(
+    (
+        np.record,
+        [
+            ("log_address", "i8"),  # of the whole file's mapping; its owner outlives this record
+            ("log_length", "i8"),
+            ("meta_at", "i8"),  # where the metadata begins in the log
+            ("term_length", "i8"),
+            ("bits", "i8"),  # log2 of the term length
+            ("initial_term_id", "i8"),
+            ("session_id", "i8"),
+            ("stream_id", "i8"),
+            ("max_payload_length", "i8"),  # of one frame
+            ("max_message_length", "i8"),
+            ("is_exclusive", "i8"),
+            # The position of an exclusive publication; unused in a shared one.
+            ("term_begin_position", "i8"),
+            ("active_index", "i8"),
+            ("term_id", "i8"),
+            ("term_offset", "i8"),
+            # The last claim made through this record: where its frame begins in the log, and the
+            # frame's length.
+            ("claim_at", "i8"),
+            ("claim_length", "i8"),
+        ],
+    )
+)
+
+
+@kernel
+def write_frame(
+    log, at, meta_at, term_id, term_offset, flags, source, source_at, length, reserved_value
+):
+    """Write and commit one frame into a place that was claimed."""
+    frame_length = length + frame.HEADER_LENGTH
+    frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
+    copy(log, at + data.PAYLOAD, source, source_at, length)
+    frame.set_flags(log, at, flags)
+    put_i64(log, at + data.RESERVED_VALUE, reserved_value)
+    frame.publish(log, at, frame_length)
+
+
+@kernel
+def fragment_flags(offset, payload, length):
+    """The flags of the fragment that carries `payload` bytes from `offset` of a message."""
+    flags = types.BEGIN if offset == 0 else 0
+    return flags | (types.END if offset + payload == length else 0)
+
+
+@kernel
+def offer(appender, log, limit, source, source_at, length, reserved_value):
+    """Write one message, in fragments if it is long.
+
+    Shapes:  appender APPENDER[1], log uint8[n], source uint8[m]
+    Returns: the position after the message, or a code
+    """
+    state = appender[0]
+    if length < 0 or length > state.max_message_length:
+        return result.ERROR
+    if source_at < 0 or source_at + length > source.size:
+        return result.ERROR
+    framed = tail.framed_length(length, state.max_payload_length)
+    outcome, at, term_id, term_offset = tail.claim(appender, log, limit, framed, length)
+    if outcome < 0:
+        return outcome
+    meta_at, done = state.meta_at, 0
+    # An empty message is one empty frame.
+    while True:
+        payload = min(length - done, state.max_payload_length)
+        flags = fragment_flags(done, payload, length)
+        write_frame(
+            log,
+            at,
+            meta_at,
+            term_id,
+            term_offset,
+            flags,
+            source,
+            source_at + done,
+            payload,
+            reserved_value,
+        )
+        occupied = frame.aligned(payload + frame.HEADER_LENGTH)
+        at += occupied
+        term_offset += occupied
+        done += payload
+        if done >= length:
+            return outcome
+
+
+@kernel
+def total_length(source, ranges):
+    """The sum of the lengths of `ranges`, or -1 if one of them leaves the source."""
+    total = 0
+    for i in range(ranges.shape[0]):
+        at, length = ranges[i, 0], ranges[i, 1]
+        if at < 0 or length < 0 or at + length > source.size:
+            return -1
+        total += length
+    return total
+
+
+@kernel
+def gather(log, at, source, ranges, index, consumed, length):
+    """Copy the next `length` bytes of the ranges, which begin `consumed` bytes into range `index`.
+
+    Returns: (index, consumed) behind what was copied
+    """
+    while length > 0:
+        left = ranges[index, 1] - consumed
+        step = min(left, length)
+        copy(log, at, source, ranges[index, 0] + consumed, step)
+        at += step
+        length -= step
+        consumed += step
+        if step == left:
+            index += 1
+            consumed = 0
+    return index, consumed
+
+
+@kernel
+def offer_vectored(appender, log, limit, source, ranges, reserved_value):
+    """Write one message that lies in pieces of `source`.
+
+    Shapes:  ranges int64[n, 2], each row (where, how long)
+    Returns: the position after the message, or a code
+    """
+    state = appender[0]
+    length = total_length(source, ranges)
+    if length < 0 or length > state.max_message_length:
+        return result.ERROR
+    framed = tail.framed_length(length, state.max_payload_length)
+    outcome, at, term_id, term_offset = tail.claim(appender, log, limit, framed, length)
+    if outcome < 0:
+        return outcome
+    meta_at, done, index, consumed = state.meta_at, 0, 0, 0
+    while True:
+        payload = min(length - done, state.max_payload_length)
+        frame_length = payload + frame.HEADER_LENGTH
+        frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
+        index, consumed = gather(log, at + data.PAYLOAD, source, ranges, index, consumed, payload)
+        frame.set_flags(log, at, fragment_flags(done, payload, length))
+        put_i64(log, at + data.RESERVED_VALUE, reserved_value)
+        frame.publish(log, at, frame_length)
+        at += frame.aligned(frame_length)
+        term_offset += frame.aligned(frame_length)
+        done += payload
+        if done >= length:
+            return outcome
+
+
+@kernel
+def offer_batch(appender, log, values, limit_at, source, source_at, lengths, first, count):
+    """Write messages from `first` on, which lie back to back at `source_at`, until one is refused.
+
+    Shapes:  values uint8[n] holding the publisher limit at byte `limit_at`; lengths int64[m]
+    Memory:  the limit is read again, with acquire, for every message
+    Returns: (how many were written, what the last offer answered)
+    """
+    outcome = result.ERROR
+    for i in range(first, min(first + count, lengths.size)):
+        limit = get_i64_acquire(values, limit_at)
+        outcome = offer(appender, log, limit, source, source_at, lengths[i], 0)
+        if outcome < 0:
+            return i - first, outcome
+        source_at += lengths[i]
+    return max(min(count, lengths.size - first), 0), outcome
+
+
+@kernel
+def claim(appender, log, limit, length):
+    """Claim one frame whose payload the caller writes in place, at `claim_at` + 32 of the record.
+
+    The stream stands still until `commit` or `abort`. Of the threads that share an appender, one
+    claims at a time.
+    Returns: the position after the claim, or a code
+    """
+    state = appender[0]
+    if length < 0 or length > state.max_payload_length:
+        return result.ERROR
+    frame_length = length + frame.HEADER_LENGTH
+    outcome, at, term_id, term_offset = tail.claim(
+        appender, log, limit, frame.aligned(frame_length), length
+    )
+    if outcome > 0:
+        frame.write_header(log, at, state.meta_at, frame_length, term_id, term_offset)
+        state.claim_at = at
+        state.claim_length = frame_length
+    return outcome
+
+
+@kernel
+def commit(log, claim_at):
+    """Make a claimed frame readable. Returns False if somebody unblocked it in the meantime."""
+    frame_length = get_i32_acquire(log, claim_at)
+    if frame_length >= 0:
+        return False
+    frame.publish(log, claim_at, -frame_length)
+    return True
+
+
+@kernel
+def abort(log, claim_at):
+    """Turn a claimed frame into padding. Returns False if somebody unblocked it in the meantime."""
+    frame_length = get_i32_acquire(log, claim_at)
+    if frame_length >= 0:
+        return False
+    frame.set_type(log, claim_at, types.PAD)
+    frame.publish(log, claim_at, -frame_length)
+    return True
+
+
+@kernel
+def append_padding(appender, log, limit, length):
+    """Write one padding frame over `length` bytes of payload; exclusive publications only."""
+    state = appender[0]
+    if state.is_exclusive == 0 or length < 0 or length > state.max_message_length:
+        return result.ERROR
+    frame_length = length + frame.HEADER_LENGTH
+    outcome, at, term_id, term_offset = tail.claim_exclusive(
+        appender, log, limit, frame.aligned(frame_length), length
+    )
+    if outcome > 0:
+        frame.write_padding(log, at, state.meta_at, frame_length, term_id, term_offset)
+    return outcome
+
+
+@kernel
+def is_block(appender, source, source_at, length):
+    """Whether the bytes are whole frames that belong exactly where this publication stands."""
+    state = appender[0]
+    if length < frame.HEADER_LENGTH or source_at < 0 or source_at + length > source.size:
+        return False
+    if data.validate(source, source_at, length, state.term_length) != length:
+        return False
+    return (
+        frame.frame_type(source, source_at) == types.DATA
+        and data.session_id(source, source_at) == state.session_id
+        and data.stream_id(source, source_at) == state.stream_id
+        and data.term_id(source, source_at) == state.term_id
+        and data.term_offset(source, source_at) == state.term_offset
+    )
+
+
+@kernel
+def offer_block(appender, log, limit, source, source_at, length):
+    """Write frames that another log made for this very place; exclusive publications only.
+
+    Memory:  the first eight bytes are released last, so the block appears at once
+    Returns: the position after the block, or a code; ERROR where the bytes do not belong here
+    """
+    state = appender[0]
+    if state.is_exclusive == 0:
+        return result.ERROR
+    if state.term_offset >= state.term_length:
+        outcome = tail.rotate_exclusive(appender, log)
+        if outcome != result.ADMIN_ACTION:
+            return outcome
+    at_position = state.term_begin_position + state.term_offset
+    if at_position >= limit:
+        return tail.back_pressure(log, state.meta_at, state.term_length, at_position, length)
+    if not is_block(appender, source, source_at, length):
+        return result.ERROR
+    at = state.active_index * state.term_length + state.term_offset
+    end = state.term_offset + length
+    raw_tail = descriptor.pack_tail(state.term_id, end)
+    descriptor.put_raw_tail_release(log, state.meta_at, state.active_index, raw_tail)
+    copy(log, at + 8, source, source_at + 8, length - 8)
+    put_i64_release(log, at, get_i64(source, source_at))
+    state.term_offset = end
+    return state.term_begin_position + end
+
+
+def attach(log: np.ndarray, meta_at: int) -> np.ndarray:
+    """The state of a publication over a log that was checked; the mapping must outlive it."""
+    appender = np.zeros(1, APPENDER)
+    state = appender[0]
+    state.log_address, state.log_length, state.meta_at = address_of(log), log.size, meta_at
+    state.term_length = term_length = int(descriptor.term_length(log, meta_at))
+    state.bits = int(bits_to_shift(term_length))
+    state.initial_term_id = initial_term_id = int(descriptor.initial_term_id(log, meta_at))
+    state.session_id = descriptor.session_id(log, meta_at)
+    state.stream_id = descriptor.stream_id(log, meta_at)
+    state.max_payload_length = int(descriptor.mtu_length(log, meta_at)) - frame.HEADER_LENGTH
+    state.max_message_length = position.max_message_length(term_length)
+    state.is_exclusive = descriptor.log_type(log, meta_at) == descriptor.EXCLUSIVE_PUBLICATION
+    index = position.index_of_count(descriptor.active_term_count_acquire(log, meta_at))
+    raw_tail = descriptor.raw_tail_acquire(log, meta_at, index)
+    state.active_index, state.term_id = index, descriptor.tail_term_id(raw_tail)
+    state.term_offset = descriptor.tail_offset(raw_tail, term_length)
+    state.term_begin_position = position.of(state.term_id, 0, int(state.bits), initial_term_id)
+    return appender

@@ -1,0 +1,21 @@
+"""Zeroing what everybody has consumed, so that the term can be written again.
+
+Source: driver-protocol 2.7.
+"""
+
+from driver.base.atomics import put_i64_release, zero
+from driver.base.jit import kernel
+
+_FIRST_WORD = 8
+
+
+@kernel
+def clean(log, base, offset, length):
+    """Zero `length` bytes, at least 8, from a frame's beginning.
+
+    Memory: the first eight bytes are released last, so whoever sees a slot empty sees zeroes behind
+            it
+    """
+    at = base + offset
+    zero(log, at + _FIRST_WORD, length - _FIRST_WORD)
+    put_i64_release(log, at, 0)

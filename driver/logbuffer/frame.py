@@ -1,0 +1,122 @@
+"""A frame inside a term: alignment, the committed-length rule, headers from the log's template.
+
+The first four bytes of a slot tell its state:
+
+    0          nothing yet
+    negative   claimed: a writer is at work on this many bytes
+    positive   committed: the frame may be read, and never changes again
+
+Offsets of the fields are those of `driver.wire.data`; a term holds the very bytes that travel.
+Source: driver-protocol 2.3, 2.6.
+"""
+
+from driver.base.arith import align
+from driver.base.atomics import (
+    get_i32,
+    get_i32_acquire,
+    put_i32,
+    put_i32_release,
+    put_i64,
+    put_i64_release,
+    put_u8,
+    put_u16,
+    release_fence,
+)
+from driver.base.jit import kernel
+from driver.wire import data, header
+from driver.wire import frame_type as types
+
+FRAME_ALIGNMENT = data.ALIGNMENT
+HEADER_LENGTH = data.HEADER_LENGTH
+assert HEADER_LENGTH % FRAME_ALIGNMENT == 0
+
+DEFAULT_HEADER = 320
+"""Where in the metadata the template of every header of this log lies."""
+
+
+@kernel
+def aligned(frame_length):
+    """What a frame occupies in its term."""
+    return align(frame_length, FRAME_ALIGNMENT)
+
+
+@kernel
+def frame_length_acquire(log, at):
+    """The state of a slot; what its writer stored before committing it is visible afterwards."""
+    return get_i32_acquire(log, at)
+
+
+@kernel
+def publish(log, at, frame_length):
+    """Commit a frame: everything stored before is visible to whoever sees this length."""
+    put_i32_release(log, at, frame_length)
+
+
+@kernel
+def frame_type(log, at):
+    return header.frame_type(log, at)
+
+
+@kernel
+def flags(log, at):
+    return header.flags(log, at)
+
+
+@kernel
+def set_type(log, at, type_code):
+    put_u16(log, at + header.TYPE, type_code)
+
+
+@kernel
+def set_flags(log, at, flag_bits):
+    put_u8(log, at + header.FLAGS, flag_bits)
+
+
+@kernel
+def first_word(frame_length, upper):
+    """The first eight bytes of a header as one integer; `upper` is bytes 4 to 8."""
+    return (frame_length & 0xFFFFFFFF) | (upper << 32)
+
+
+@kernel
+def write_header(log, at, meta_at, frame_length, term_id, term_offset):
+    """Claim the slot at `at` for `frame_length` bytes and fill its header from the log's template.
+
+    Memory: the negative length goes first, so that an unblocker knows how far the claim reaches.
+            The reserved value is left as it was found; `publish` makes the frame readable.
+    """
+    template = meta_at + DEFAULT_HEADER
+    put_i64_release(log, at, first_word(-frame_length, get_i32(log, template + header.VERSION)))
+    release_fence()
+    fill_header(log, at, meta_at, term_id, term_offset)
+
+
+@kernel
+def fill_header(log, at, meta_at, term_id, term_offset):
+    """Fill bytes 8 to 24 from the log's template and the frame's own place."""
+    template = meta_at + DEFAULT_HEADER
+    put_i32(log, at + data.TERM_OFFSET, term_offset)
+    put_i32(log, at + data.SESSION_ID, get_i32(log, template + data.SESSION_ID))
+    put_i32(log, at + data.STREAM_ID, get_i32(log, template + data.STREAM_ID))
+    put_i32(log, at + data.TERM_ID, term_id)
+
+
+@kernel
+def write_padding(log, at, meta_at, frame_length, term_id, term_offset):
+    """Write and commit a padding frame; of its `frame_length` bytes only the header is touched."""
+    write_header(log, at, meta_at, frame_length, term_id, term_offset)
+    set_type(log, at, types.PAD)
+    publish(log, at, frame_length)
+
+
+@kernel
+def overwrite_with_padding(log, at, meta_at, frame_length, term_id, term_offset):
+    """Commit padding over a slot that nobody will complete; what was left there is overwritten.
+
+    Unlike `write_padding` it shows no claim first: the slot changes from what it was to readable.
+    """
+    put_i32(log, at + header.VERSION, get_i32(log, meta_at + DEFAULT_HEADER + header.VERSION))
+    set_type(log, at, types.PAD)
+    fill_header(log, at, meta_at, term_id, term_offset)
+    put_i64(log, at + data.RESERVED_VALUE, 0)
+    publish(log, at, frame_length)

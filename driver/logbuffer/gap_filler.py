@@ -1,0 +1,20 @@
+"""Turning a hole that nobody will fill into padding, for streams that do not ask again.
+
+A late frame finds the padding if it begins where the hole began. Later slots of the hole stay zero,
+so a late frame for its middle is stored but never read: the padding already leads over it.
+Source: driver-protocol 2.11.
+"""
+
+from driver.base.atomics import get_i32_acquire
+from driver.base.jit import kernel
+from driver.logbuffer import frame
+
+
+@kernel
+def try_fill(log, base, meta_at, term_id, offset, length):
+    """Pad `length` bytes from `offset` if all slots there are empty. Returns whether it did."""
+    for at in range(offset + length - frame.FRAME_ALIGNMENT, offset - 1, -frame.FRAME_ALIGNMENT):
+        if get_i32_acquire(log, base + at) != 0:
+            return False
+    frame.overwrite_with_padding(log, base + offset, meta_at, length, term_id, offset)
+    return True

@@ -1,0 +1,119 @@
+"""The file of a log: made by a driver for a publication or an image, mapped by its users.
+
+A mapped file is checked before anything in it is believed. Whoever hands the address of a log to a
+kernel keeps the LogBuffer open until that kernel has let go.
+Source: driver-protocol 2.1.
+"""
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from driver.base import mapping
+from driver.base.arith import bits_to_shift
+from driver.base.errors import StorageError
+from driver.logbuffer import descriptor, position
+from driver.logbuffer.parameters import LogParameters, initialise
+
+_REFUSALS = {
+    descriptor.BAD_FILE_LENGTH: "its length does not fit its term length and page size",
+    descriptor.BAD_TERM_LENGTH: "its term length is not a power of two between 64 KiB and 1 GiB",
+    descriptor.BAD_PAGE_SIZE: "its page size is not a power of two between 4 KiB and 1 GiB",
+    descriptor.BAD_HEADER_LENGTH: "its frame header is not 32 bytes long",
+    descriptor.BAD_MTU_LENGTH: "its MTU is not a multiple of 32 above 32 and up to 65504",
+    descriptor.BAD_TYPE: "its type is neither publication nor image",
+}
+
+
+def usable_bytes(directory: Path) -> int:
+    """How much an unprivileged process could still store in the file system of `directory`."""
+    try:
+        status = os.statvfs(directory)
+    except OSError as error:
+        raise StorageError(f"cannot measure the room in {directory}: {error.strerror}") from error
+    return status.f_bavail * status.f_frsize
+
+
+class LogBuffer:
+    """A log in memory: `log` is the whole file, `meta_at` where its metadata begins."""
+
+    def __init__(self, mapped: mapping.Mapping) -> None:
+        """Take over a mapping whose metadata is in place; refuses one that cannot be a log."""
+        self._mapping = mapped
+        self.path: Path = mapped.path
+        self.log: np.ndarray = mapped.array
+        self.address: int = mapped.address
+        self.length: int = mapped.length
+        self.meta_at: int = int(descriptor.meta_at(self.length))
+        status = int(descriptor.check_log(self.log, self.meta_at))
+        if status != descriptor.OK:
+            self.close()
+            raise StorageError(f"{mapped.path} is not a log buffer: {_REFUSALS[status]}")
+        self.term_length: int = int(descriptor.term_length(self.log, self.meta_at))
+        self.bits: int = int(bits_to_shift(self.term_length))
+        self.initial_term_id: int = int(descriptor.initial_term_id(self.log, self.meta_at))
+        self.mtu_length: int = int(descriptor.mtu_length(self.log, self.meta_at))
+        self.type: int = int(descriptor.log_type(self.log, self.meta_at))
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        parameters: LogParameters,
+        *,
+        sparse: bool = True,
+        check_storage: bool = True,
+    ) -> "LogBuffer":
+        """Make the file at its full length with its metadata; a failure leaves nothing behind.
+
+        `check_storage` refuses a file that the file system could not hold once every page of it is
+        written.
+        """
+        length = int(descriptor.log_length(parameters.term_length, parameters.page_size))
+        if check_storage:
+            usable = usable_bytes(path.parent)
+            if usable < length:
+                raise StorageError(
+                    f"insufficient usable storage for new log of length={length} "
+                    f"usable={usable} in {path.parent}"
+                )
+        mapped = mapping.create(path, length, sparse=sparse, page_size=parameters.page_size)
+        try:
+            initialise(mapped.array, int(descriptor.meta_at(length)), parameters)
+            return cls(mapped)
+        except BaseException:
+            mapped.close()
+            path.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def map(cls, path: Path) -> "LogBuffer":
+        """Map a log that a driver made, shared and writable."""
+        return cls(mapping.open_file(path, writable=True))
+
+    def base(self, at_position: int) -> int:
+        """Where in the log the term that holds this position begins."""
+        return int(position.index(at_position, self.bits)) * self.term_length
+
+    def producer_position(self) -> int:
+        """How far the publishers have claimed."""
+        return int(descriptor.producer_position(self.log, self.meta_at))
+
+    def close(self) -> None:
+        """Let go of the mapping; `log` is empty afterwards. May be called again."""
+        self.log = np.empty(0, dtype=np.uint8)
+        self.address = 0
+        self._mapping.close()
+
+    def __enter__(self) -> "LogBuffer":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,55 @@
+"""Positions in a stream and places in its terms, each computed from the other.
+
+    position = (term id - initial term id) * term length + term offset
+
+Term ids are 32 bits and wrap; only their difference means anything. `bits` is log2 of the term
+length.
+Source: driver-protocol 2.4.
+"""
+
+from driver.base.arith import wrap_i32
+from driver.base.jit import kernel
+
+PARTITION_COUNT = 3
+TERM_LENGTH_MIN = 64 * 1024
+TERM_LENGTH_MAX = 1024 * 1024 * 1024
+MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
+
+
+@kernel
+def of(term_id, term_offset, bits, initial_term_id):
+    """The position of a place in a term."""
+    return (wrap_i32(term_id - initial_term_id) << bits) + term_offset
+
+
+@kernel
+def term_id(position, bits, initial_term_id):
+    return wrap_i32((position >> bits) + initial_term_id)
+
+
+@kernel
+def term_offset(position, term_length):
+    return position & (term_length - 1)
+
+
+@kernel
+def index(position, bits):
+    """Which of the three terms holds this position."""
+    return (position >> bits) % PARTITION_COUNT
+
+
+@kernel
+def index_of_count(count):
+    """Which of the three terms is the active one after `count` rotations."""
+    return count % PARTITION_COUNT
+
+
+@kernel
+def max_possible(term_length):
+    """The position that no stream with this term length can reach."""
+    return term_length << 31
+
+
+@kernel
+def max_message_length(term_length):
+    return min(term_length // 8, MESSAGE_LENGTH_MAX)

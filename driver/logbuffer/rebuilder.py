@@ -1,0 +1,26 @@
+"""Placing received datagrams into a term, in whatever order they come.
+
+A slot is written once: what is there already wins, so duplicates and late frames change nothing.
+Source: driver-protocol 2.9.
+"""
+
+from driver.base.atomics import copy, get_i32_acquire, get_i64, put_i64_release
+from driver.base.jit import kernel
+
+_FIRST_WORD = 8
+
+
+@kernel
+def insert(log, base, term_offset, packet, packet_at, length):
+    """Copy a datagram that passed `data.validate` to the place it names.
+
+    Memory:  the first eight bytes are released last; frames behind the first become visible with
+             it, since readers walk from the front
+    Returns: whether the slot was empty; if it was not, nothing is written
+    """
+    at = base + term_offset
+    if get_i32_acquire(log, at) != 0:
+        return False
+    copy(log, at + _FIRST_WORD, packet, packet_at + _FIRST_WORD, length - _FIRST_WORD)
+    put_i64_release(log, at, get_i64(packet, packet_at))
+    return True

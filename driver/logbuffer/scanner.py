@@ -1,0 +1,39 @@
+"""How much of a term may be sent at once: whole frames up to a datagram, any padding last.
+
+Source: driver-protocol 2.8.
+"""
+
+from driver.base.jit import kernel
+from driver.logbuffer import frame
+from driver.wire import frame_type as types
+
+
+@kernel
+def scan(log, base, term_length, offset, max_length):
+    """Measure the run of committed frames that begins at `offset`.
+
+    Units:   bytes; `available` is what goes on the wire, a padding frame counted as its header
+    Returns: (available, padding); padding is what the position advances beyond `available`. A
+             negative `available` says that a frame is ready, and how long it is, but that it alone
+             exceeds `max_length`.
+    """
+    limit = min(max_length, term_length - offset)
+    available = 0
+    while available < limit:
+        frame_length = frame.frame_length_acquire(log, base + offset + available)
+        if frame_length <= 0:
+            break
+        step = frame.aligned(frame_length)
+        if offset + available + step > term_length:
+            # No writer commits this; whatever damaged the file must not send bytes of another term.
+            break
+        padding = 0
+        if frame.frame_type(log, base + offset + available) == types.PAD:
+            padding = step - frame.HEADER_LENGTH
+            step = frame.HEADER_LENGTH
+        if available + step > limit:
+            return (-step, 0) if available == 0 else (available, 0)
+        available += step
+        if padding > 0:
+            return available, padding
+    return available, 0

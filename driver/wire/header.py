@@ -1,0 +1,91 @@
+"""The eight bytes that begin every frame, and the door through which every datagram enters.
+
+    0               4       5       6               8
+    +---------------+-------+-------+---------------+
+    | frame length  |version| flags | type          |
+    +---------------+-------+-------+---------------+
+
+Knows how long each kind must at least be, and nothing of what the kinds mean.
+Source: driver-protocol 1.1, 1.10.
+"""
+
+from driver.base.atomics import get_i32, get_u8, get_u16, put_i32, put_u8, put_u16
+from driver.base.jit import kernel
+from driver.wire import frame_type as types
+
+FRAME_LENGTH = 0
+VERSION = 4
+FLAGS = 5
+TYPE = 6
+LENGTH = TYPE + 2
+
+OK = 0
+TOO_SHORT = -1
+BAD_LENGTH = -2
+BAD_VERSION = -3
+BAD_ALIGNMENT = -4
+BAD_TYPE = -5
+BAD_VALUE = -6
+"""A field of the kind's own is out of its range; only the `check` of a kind returns it."""
+
+DATA_HEADER_LENGTH = 32
+ALIGNMENT = 32
+
+# Indexed by type code; 0 marks a code that no open driver accepts.
+MINIMUM_LENGTHS = (32, 32, 28, 36, 40, 40, 40, 22, 0, 0, 0, 20)
+assert len(MINIMUM_LENGTHS) == types.RSP_SETUP + 1
+
+
+@kernel
+def frame_length(buf, at):
+    return get_i32(buf, at + FRAME_LENGTH)
+
+
+@kernel
+def version(buf, at):
+    return get_u8(buf, at + VERSION)
+
+
+@kernel
+def flags(buf, at):
+    return get_u8(buf, at + FLAGS)
+
+
+@kernel
+def frame_type(buf, at):
+    return get_u16(buf, at + TYPE)
+
+
+@kernel
+def write(buf, at, length, flag_bits, type_code):
+    """Write all eight bytes."""
+    put_i32(buf, at + FRAME_LENGTH, length)
+    put_u8(buf, at + VERSION, types.VERSION)
+    put_u8(buf, at + FLAGS, flag_bits)
+    put_u16(buf, at + TYPE, type_code)
+
+
+@kernel
+def check(buf, at, length):
+    """Decide whether a datagram of `length` bytes begins with a frame that may be read.
+
+    After OK every fixed field of that kind lies inside the datagram.
+    Returns: OK, or the first of TOO_SHORT, BAD_LENGTH, BAD_VERSION, BAD_TYPE, BAD_ALIGNMENT that
+             applies
+    """
+    if length < LENGTH:
+        return TOO_SHORT
+    declared = get_i32(buf, at + FRAME_LENGTH)
+    if declared < 0:
+        return BAD_LENGTH
+    if get_u8(buf, at + VERSION) != types.VERSION:
+        return BAD_VERSION
+    code = get_u16(buf, at + TYPE)
+    if code >= len(MINIMUM_LENGTHS) or MINIMUM_LENGTHS[code] == 0:
+        return BAD_TYPE
+    if length < MINIMUM_LENGTHS[code]:
+        return TOO_SHORT
+    if code <= types.DATA:
+        # A PAD declares more than it sends, so its length says nothing about the datagram.
+        return OK if length % ALIGNMENT == 0 else BAD_ALIGNMENT
+    return OK if declared <= length else BAD_LENGTH

@@ -1,0 +1,118 @@
+"""Name resolution: one frame that carries many names and their addresses.
+
+    0       8                       (each entry 8-aligned)
+    +-------+-----------------------+-----------------------+----
+    | header| entry                 | entry                 | ...
+    +-------+-----------------------+-----------------------+----
+
+    0     1     2       4       8                 8+a     10+a
+    +-----+-----+-------+-------+-----------------+-------+-------
+    |type |flags| port  |age ms | address (a = 4  |name   | name
+    |     |     |       |       | or 16 bytes)    |length |
+    +-----+-----+-------+-------+-----------------+-------+-------
+
+Knows where an entry ends; knows nothing of who believes it. The address is in network order, the
+port is not.
+Source: driver-protocol 1.9.
+"""
+
+from driver.base.arith import align
+from driver.base.atomics import (
+    copy,
+    get_i32,
+    get_u8,
+    get_u16,
+    put_i32,
+    put_u8,
+    put_u16,
+    zero,
+)
+from driver.base.jit import kernel
+from driver.wire import frame_type as types
+from driver.wire import header
+
+FIRST_ENTRY = header.LENGTH
+NAME_TO_IP4 = 1
+NAME_TO_IP6 = 2
+NAME_LENGTH_MAX = 512
+
+RES_TYPE = 0
+RES_FLAGS = 1
+UDP_PORT = 2
+AGE_MS = 4
+ADDRESS = 8
+ENTRY_ALIGNMENT = 8
+INVALID = -1
+
+
+@kernel
+def address_length(buf, at):
+    """How many bytes of address the entry at `at` holds; INVALID for a type that is not known."""
+    kind = get_u8(buf, at + RES_TYPE)
+    if kind == NAME_TO_IP4:
+        return 4
+    return 16 if kind == NAME_TO_IP6 else INVALID
+
+
+@kernel
+def name_length(buf, at):
+    return get_u16(buf, at + ADDRESS + address_length(buf, at))
+
+
+@kernel
+def name_at(buf, at):
+    return at + ADDRESS + address_length(buf, at) + 2
+
+
+@kernel
+def check_entry(buf, at, length):
+    """Decide whether an entry lies inside the `length` bytes from `at` to the end of the frame.
+
+    Returns: the entry's aligned length, at least 8, or INVALID; the last entry may lack its padding
+    """
+    if length < ADDRESS:
+        return INVALID
+    address = address_length(buf, at)
+    if address < 0 or length < ADDRESS + address + 2:
+        return INVALID
+    name = get_u16(buf, at + ADDRESS + address)
+    if name > NAME_LENGTH_MAX or length < ADDRESS + address + 2 + name:
+        return INVALID
+    return align(ADDRESS + address + 2 + name, ENTRY_ALIGNMENT)
+
+
+@kernel
+def is_self(buf, at):
+    return get_u8(buf, at + RES_FLAGS) & types.SELF != 0
+
+
+@kernel
+def udp_port(buf, at):
+    return get_u16(buf, at + UDP_PORT)
+
+
+@kernel
+def age_ms(buf, at):
+    return get_i32(buf, at + AGE_MS)
+
+
+@kernel
+def write_entry(buf, at, flags, udp_port, age_ms, address, address_length, name, name_length):
+    """Write one entry with its padding; `address` is 4 or 16 bytes. Returns its aligned length."""
+    length = align(ADDRESS + address_length + 2 + name_length, ENTRY_ALIGNMENT)
+    zero(buf, at, length)
+    put_u8(buf, at + RES_TYPE, NAME_TO_IP4 if address_length == 4 else NAME_TO_IP6)
+    put_u8(buf, at + RES_FLAGS, flags)
+    put_u16(buf, at + UDP_PORT, udp_port)
+    put_i32(buf, at + AGE_MS, age_ms)
+    copy(buf, at + ADDRESS, address, 0, address_length)
+    put_u16(buf, at + ADDRESS + address_length, name_length)
+    copy(buf, at + ADDRESS + address_length + 2, name, 0, name_length)
+    return length
+
+
+@kernel
+def write_header(buf, at, frame_length):
+    """Write the frame's header once its entries are in place. Returns the frame's length."""
+    header.write(buf, at, frame_length, 0, types.RES)
+    return frame_length
