@@ -1,0 +1,219 @@
+"""The file `cnc.dat`: a header, five sections back to back, and the rules of who may trust it.
+
+    0               128                                                          align(page)
+    +---------------+-----------+------------+----------+----------+-----------+-------+
+    | header        | to-driver | to-clients | counters | counters | error log | zero  |
+    |               | ring      | broadcast  | metadata | values   |           |       |
+    +---------------+-----------+------------+----------+----------+-----------+-------+
+
+A driver creates the file zeroed, fills it, and stores the version last: a version of 0 means "not
+yet". A client waits for the version and for a fresh heartbeat in the ring's trailer. The header is
+another process's word, so nothing in it is used before it is checked against the true length of
+the file.
+Source: driver-protocol 6.1, 6.2, 10.4.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from driver.base import mapping
+from driver.base.atomics import get_i32_acquire, put_i32_release
+from driver.base.clock import Clock
+from driver.base.errors import DriverError, StorageError
+from driver.base.system import NS_PER_MS
+from driver.cnc import ring_buffer
+from driver.cnc.cnc_header import HEADER_LENGTH, VERSION, CncHeader
+
+FILE_NAME = "cnc.dat"
+
+CNC_VERSION = 0 << 16 | 2 << 8 | 0
+CNC_MAJOR = 0
+CNC_MINOR_MIN = 2
+
+DRIVER_TIMEOUT_MS = 10_000
+RETRY_INTERVAL_NS = 100_000_000
+
+
+class DriverNotReadyError(DriverError):
+    """No driver can be talked to there at the moment; trying again may help."""
+
+
+class DriverTimeoutError(DriverError):
+    """No driver could be talked to in all the time that was allowed."""
+
+
+class CncFile:
+    """A mapped `cnc.dat` whose header has been checked; its sections as byte arrays."""
+
+    def __init__(self, mapped: mapping.Mapping, header: CncHeader) -> None:
+        self.mapping = mapped
+        self.header = header
+        at = header.section_offsets
+        array = mapped.array
+        self.to_driver: np.ndarray = array[at[0] : at[1]]
+        self.to_clients: np.ndarray = array[at[1] : at[2]]
+        self.counters_metadata: np.ndarray = array[at[2] : at[3]]
+        self.counters_values: np.ndarray = array[at[3] : at[4]]
+        self.error_log: np.ndarray = array[at[4] : at[5]]
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies."""
+        return self.mapping.path
+
+    @property
+    def version(self) -> int:
+        """The version as it stands in the file; 0 while its driver is not ready."""
+        return int(get_i32_acquire(self.mapping.array, VERSION))
+
+    def heartbeat_ms(self) -> int:
+        """When the driver was last alive; -1 once it has closed."""
+        return int(ring_buffer.consumer_heartbeat_ms(self.to_driver))
+
+    def is_driver_alive(self, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT_MS) -> bool:
+        """Whether the heartbeat is fresh enough to believe in a driver."""
+        heartbeat_ms = self.heartbeat_ms()
+        return heartbeat_ms > 0 and heartbeat_ms >= now_ms - driver_timeout_ms
+
+    def set_ready(self, now_ms: int) -> None:
+        """Tell the world that the driver is up: a first heartbeat, then the version, last of all.
+
+        One correlation id is taken, so that no client ever gets 0.
+        """
+        ring_buffer.next_correlation_id(self.to_driver)
+        ring_buffer.set_consumer_heartbeat_ms(self.to_driver, now_ms)
+        put_i32_release(self.mapping.array, VERSION, CNC_VERSION)
+        self.mapping.flush()
+
+    def set_closed(self) -> None:
+        """Tell clients that the driver has left in an orderly manner."""
+        ring_buffer.set_consumer_heartbeat_ms(self.to_driver, ring_buffer.HEARTBEAT_OF_CLOSED)
+        self.mapping.flush()
+
+    def close(self) -> None:
+        """Let go of the file; the sections become empty."""
+        empty = np.empty(0, dtype=np.uint8)
+        self.to_driver = self.to_clients = self.error_log = empty
+        self.counters_metadata = self.counters_values = empty
+        self.mapping.close()
+
+
+def create(directory: Path, header: CncHeader, *, sparse: bool = False) -> CncFile:
+    """Make the file of a new driver, which stays "not ready" until `set_ready`.
+
+    It is not sparse by default: a full /dev/shm shall be an error here, not a signal later.
+    """
+    header.conclude()
+    mapped = mapping.create(
+        directory / FILE_NAME, header.file_length, sparse=sparse, page_size=header.file_page_size
+    )
+    encoded = np.frombuffer(header.encode(), dtype=np.uint8)
+    mapped.array[4:HEADER_LENGTH] = encoded[4:]
+    return CncFile(mapped, header)
+
+
+def open_existing(directory: Path, *, writable: bool = False) -> CncFile:
+    """Map a file for reading what is there, its driver dead or alive.
+
+    Raises DriverNotReadyError where a driver may just be starting, StorageError where waiting
+    cannot help.
+    """
+    path = directory / FILE_NAME
+    try:
+        length = path.stat().st_size
+    except FileNotFoundError:
+        raise DriverNotReadyError(f"{path} does not exist") from None
+    except OSError as error:
+        raise StorageError(f"cannot look at {path}: {error.strerror}") from error
+    if length <= HEADER_LENGTH:
+        raise DriverNotReadyError(f"{path} has {length} bytes, no more than a header")
+    mapped = mapping.open_file(path, writable=writable)
+    try:
+        return CncFile(mapped, _checked_header(path, mapped))
+    except DriverError:
+        mapped.close()
+        raise
+
+
+def _checked_header(path: Path, mapped: mapping.Mapping) -> CncHeader:
+    version = int(get_i32_acquire(mapped.array, VERSION)) if mapped.length > HEADER_LENGTH else 0
+    if version == 0:
+        raise DriverNotReadyError(f"{path} has no version yet")
+    major, minor = version >> 16 & 0xFF, version >> 8 & 0xFF
+    if major != CNC_MAJOR or minor < CNC_MINOR_MIN:
+        raise StorageError(
+            f"{path} has version {major}.{minor}, expected {CNC_MAJOR}.{CNC_MINOR_MIN} or later"
+        )
+    header = CncHeader.decode(mapped.array)
+    found = header.faults(mapped.length)
+    if found:
+        raise StorageError(f"{path} cannot be trusted: " + "; ".join(found))
+    return header
+
+
+def attach(directory: Path, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT_MS) -> CncFile:
+    """Map the file of a living driver for reading and writing: one attempt, no waiting.
+
+    Raises DriverNotReadyError when trying again later may help.
+    """
+    cnc = open_existing(directory, writable=True)
+    if cnc.is_driver_alive(now_ms, driver_timeout_ms):
+        return cnc
+    heartbeat_ms = cnc.heartbeat_ms()
+    path = cnc.path
+    cnc.close()
+    if heartbeat_ms == ring_buffer.HEARTBEAT_OF_CLOSED:
+        raise DriverNotReadyError(f"the driver of {path} has been shut down")
+    if heartbeat_ms <= 0:
+        raise DriverNotReadyError(f"the driver of {path} has not begun its heartbeat")
+    age_ms = now_ms - heartbeat_ms
+    raise DriverNotReadyError(
+        f"the last heartbeat in {path} is {age_ms} ms old, limit {driver_timeout_ms} ms"
+    )
+
+
+def connect(
+    directory: Path,
+    clock: Clock,
+    sleep_ns: Callable[[int], None],
+    driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
+) -> CncFile:
+    """Map the file of a living driver, waiting for one until the timeout."""
+    deadline_ns = clock.now_ns() + driver_timeout_ms * NS_PER_MS
+    while True:
+        try:
+            return attach(directory, clock.now_ms(), driver_timeout_ms)
+        except DriverNotReadyError as error:
+            if clock.now_ns() >= deadline_ns:
+                raise DriverTimeoutError(
+                    f"no driver within {driver_timeout_ms} ms (driver timeout): {error}"
+                ) from error
+        sleep_ns(RETRY_INTERVAL_NS)
+
+
+def is_driver_active(
+    directory: Path,
+    clock: Clock,
+    sleep_ns: Callable[[int], None],
+    driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
+) -> bool:
+    """Whether a living driver owns the directory; one that is still starting is waited for.
+
+    Raises StorageError for a file of another version or with an impossible header: whose it is
+    nobody can tell.
+    """
+    deadline_ns = clock.now_ns() + driver_timeout_ms * NS_PER_MS
+    while (directory / FILE_NAME).exists():
+        try:
+            cnc = open_existing(directory)
+        except DriverNotReadyError:
+            if clock.now_ns() >= deadline_ns:
+                return False
+            sleep_ns(RETRY_INTERVAL_NS)
+            continue
+        alive = cnc.is_driver_alive(clock.now_ms(), driver_timeout_ms)
+        cnc.close()
+        return alive
+    return False

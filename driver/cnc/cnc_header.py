@@ -1,0 +1,152 @@
+"""The header of `cnc.dat`: how long each section is, and the limits that both sides live by.
+
+    0         4                              24                  32         40    48          128
+    +---------+------------------------------+-------------------+----------+-----+-----------+
+    | version | five section lengths (i32)   | client liveness   | start,   | pid | page size |
+    |         | in their order in the file   | timeout, ns       | epoch ms |     | then zero |
+    +---------+------------------------------+-------------------+----------+-----+-----------+
+
+A header is a value here; who writes it when is the file's affair. `faults` says whether sections
+can be used at all, `conclude` whether a driver may create them so.
+Source: driver-protocol 6.1.
+"""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from driver.base.arith import I32_MAX, align, is_power_of_two
+from driver.base.errors import ConfigurationError
+from driver.cnc import broadcast, counters, ring_buffer
+
+VERSION = 0
+LENGTHS = 4
+TIMES = 24
+PAGE_SIZE = 48
+HEADER_LENGTH = 128
+
+RING_LENGTH_MIN = (1 << 20) + ring_buffer.TRAILER_LENGTH
+BROADCAST_LENGTH_MIN = (1 << 20) + broadcast.TRAILER_LENGTH
+VALUES_LENGTH_MIN = 1 << 20
+VALUES_LENGTH_MAX = 500 << 20
+ERROR_LOG_LENGTH_MIN = 4 << 20
+METADATA_PER_VALUE = counters.METADATA_LENGTH // counters.COUNTER_LENGTH
+
+
+@dataclass(frozen=True, slots=True)
+class CncHeader:
+    """What the header of a file says; the defaults are those of a driver."""
+
+    to_driver_buffer_length: int = RING_LENGTH_MIN
+    """Bytes of the command ring, its trailer of 768 included."""
+    to_clients_buffer_length: int = BROADCAST_LENGTH_MIN
+    """Bytes of the broadcast, its trailer of 128 included."""
+    counters_metadata_buffer_length: int = 32 << 20
+    """Bytes, 512 for each counter."""
+    counters_values_buffer_length: int = 8 << 20
+    """Bytes, 128 for each counter."""
+    error_log_buffer_length: int = ERROR_LOG_LENGTH_MIN
+    client_liveness_timeout_ns: int = 10_000_000_000
+    start_timestamp_ms: int = 0
+    pid: int = 0
+    file_page_size: int = 4096
+
+    @property
+    def section_lengths(self) -> tuple[int, int, int, int, int]:
+        """The lengths of the five sections in their order in the file."""
+        return (
+            self.to_driver_buffer_length,
+            self.to_clients_buffer_length,
+            self.counters_metadata_buffer_length,
+            self.counters_values_buffer_length,
+            self.error_log_buffer_length,
+        )
+
+    @property
+    def section_offsets(self) -> tuple[int, int, int, int, int, int]:
+        """Where each section begins, and the end of the last."""
+        ends = [HEADER_LENGTH]
+        for length in self.section_lengths:
+            ends.append(ends[-1] + length)
+        return (ends[0], ends[1], ends[2], ends[3], ends[4], ends[5])
+
+    @property
+    def file_length(self) -> int:
+        """The length of the whole file."""
+        return int(align(self.section_offsets[-1], self.file_page_size))
+
+    def encode(self) -> bytes:
+        """The 128 bytes of the header, with a version of 0."""
+        lengths = struct.pack("<6i", 0, *self.section_lengths)
+        times = (self.client_liveness_timeout_ns, self.start_timestamp_ms, self.pid)
+        fields = lengths + struct.pack("<3qi", *times, self.file_page_size)
+        return fields.ljust(HEADER_LENGTH, b"\0")
+
+    @classmethod
+    def decode(cls, array: np.ndarray) -> "CncHeader":
+        """Read the first 128 bytes; nothing is judged."""
+        ring, to_clients, metadata, values, errors = struct.unpack_from("<5i", array, LENGTHS)
+        timeout_ns, start_ms, pid = struct.unpack_from("<3q", array, TIMES)
+        (page_size,) = struct.unpack_from("<i", array, PAGE_SIZE)
+        return cls(
+            to_driver_buffer_length=ring,
+            to_clients_buffer_length=to_clients,
+            counters_metadata_buffer_length=metadata,
+            counters_values_buffer_length=values,
+            error_log_buffer_length=errors,
+            client_liveness_timeout_ns=timeout_ns,
+            start_timestamp_ms=start_ms,
+            pid=pid,
+            file_page_size=page_size,
+        )
+
+    def faults(self, file_length: int) -> list[str]:
+        """What makes the sections unusable in a file of that length; empty when nothing does."""
+        ring, to_clients, metadata, values, errors = self.section_lengths
+        found = []
+        if not ring_buffer.is_capacity(ring):
+            found.append(f"to_driver_buffer_length={ring}: less 768 it is not a power of two >= 64")
+        if not broadcast.is_capacity(to_clients):
+            found.append(
+                f"to_clients_buffer_length={to_clients}: less 128 it is not a power of two >= 64"
+            )
+        for name, length, unit in (
+            ("counters_metadata_buffer_length", metadata, counters.METADATA_LENGTH),
+            ("counters_values_buffer_length", values, counters.COUNTER_LENGTH),
+            ("error_log_buffer_length", errors, 8),
+        ):
+            if length < unit or length % unit:
+                found.append(f"{name}={length}: not a positive multiple of {unit}")
+        if not found and self.section_offsets[-1] > file_length:
+            found.append(f"sections end at {self.section_offsets[-1]}, file at {file_length}")
+        return found
+
+    def conclude(self) -> "CncHeader":
+        """Check every setting of a file about to be created; all failures are reported together."""
+        found = self.faults(I32_MAX)
+        metadata, values = self.counters_metadata_buffer_length, self.counters_values_buffer_length
+        for name, length, length_min in (
+            ("to_driver_buffer_length", self.to_driver_buffer_length, RING_LENGTH_MIN),
+            ("to_clients_buffer_length", self.to_clients_buffer_length, BROADCAST_LENGTH_MIN),
+            ("counters_values_buffer_length", values, VALUES_LENGTH_MIN),
+            ("error_log_buffer_length", self.error_log_buffer_length, ERROR_LOG_LENGTH_MIN),
+        ):
+            if length < length_min:
+                found.append(f"{name}={length}: less than {length_min}")
+        if values > VALUES_LENGTH_MAX:
+            found.append(f"counters_values_buffer_length={values}: more than {VALUES_LENGTH_MAX}")
+        if metadata != values * METADATA_PER_VALUE:
+            found.append(
+                f"counters_metadata_buffer_length={metadata}: not {METADATA_PER_VALUE} x {values}"
+            )
+        page_size = self.file_page_size
+        if not (4096 <= page_size <= 1 << 30 and is_power_of_two(page_size)):
+            found.append(f"file_page_size={page_size}: not a power of two from 4096 to 1 GiB")
+        elif self.file_length > I32_MAX:
+            found.append(f"file length {self.file_length}: more than {I32_MAX}")
+        if self.client_liveness_timeout_ns <= 0:
+            found.append(f"client_liveness_timeout_ns={self.client_liveness_timeout_ns}: not > 0")
+        if found:
+            raise ConfigurationError("; ".join(found))
+        return self

@@ -1,0 +1,134 @@
+"""Giving out counters: only the driver does this, and only its conductor.
+
+A freed id rests for a second before somebody else gets it, so that a reader who has not noticed yet
+looks at a dead counter and not at a stranger's.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from driver.base.arith import I64_MAX
+from driver.base.atomics import (
+    get_i32,
+    put_i32,
+    put_i32_release,
+    put_i64,
+    put_i64_release,
+    zero,
+)
+from driver.base.clock import Clock
+from driver.base.errors import StorageError
+from driver.cnc import counters
+
+FREE_TO_REUSE_TIMEOUT_MS = 1_000
+
+
+def as_label(text: str, length_max: int = counters.LABEL_LENGTH_MAX) -> bytes:
+    """A label as stored: cut at `length_max` bytes, never inside a character."""
+    return text.encode("utf-8", "replace")[:length_max].decode("utf-8", "ignore").encode()
+
+
+def append_label(metadata: np.ndarray, counter_id: int, text: str) -> int:
+    """Write `text` behind the label of a living counter. Returns how many bytes found room.
+
+    The one change that a client makes to metadata: it signs the label of its heartbeat counter.
+    """
+    at = counter_id * counters.METADATA_LENGTH
+    length = int(get_i32(metadata, at + counters.LABEL_LENGTH))
+    length = max(0, min(length, counters.LABEL_LENGTH_MAX))
+    more = as_label(text, counters.LABEL_LENGTH_MAX - length)
+    _store(metadata, at + counters.LABEL + length, more)
+    put_i32_release(metadata, at + counters.LABEL_LENGTH, length + len(more))
+    return len(more)
+
+
+@dataclass(slots=True)
+class _Resting:
+    """A freed id, and when it may be given out again."""
+
+    counter_id: int
+    deadline_ms: int
+
+
+class CountersManager:
+    """Allocates and frees the counters of one file."""
+
+    def __init__(
+        self,
+        metadata: np.ndarray,
+        values: np.ndarray,
+        clock: Clock,
+        reuse_timeout_ms: int = FREE_TO_REUSE_TIMEOUT_MS,
+    ) -> None:
+        self.metadata = metadata
+        self.values = values
+        self.capacity = int(counters.capacity(metadata, values))
+        self._clock = clock
+        self._reuse_timeout_ms = reuse_timeout_ms
+        self._resting: list[_Resting] = []
+        self._high_water_mark = -1
+
+    def allocate(
+        self,
+        type_id: int,
+        key: bytes,
+        label: str,
+        registration_id: int = 0,
+        owner_id: int = 0,
+        reference_id: int = 0,
+        value: int = 0,
+    ) -> int:
+        """Bring a counter to life and return its id; a key beyond 112 bytes is cut.
+
+        Everything is in place before the state says ALLOCATED, the first value included.
+        """
+        counter_id = self._next_id()
+        at = counter_id * counters.COUNTER_LENGTH
+        put_i64(self.values, at + counters.OWNER_ID, owner_id)
+        put_i64(self.values, at + counters.REFERENCE_ID, reference_id)
+        put_i64_release(self.values, at + counters.VALUE, value)
+        put_i64_release(self.values, at + counters.REGISTRATION_ID, registration_id)
+
+        at = counter_id * counters.METADATA_LENGTH
+        text = as_label(label)
+        put_i32(self.metadata, at + counters.TYPE_ID, type_id)
+        put_i64(self.metadata, at + counters.FREE_FOR_REUSE_DEADLINE_MS, I64_MAX)
+        _store(self.metadata, at + counters.KEY, key[: counters.KEY_LENGTH_MAX])
+        _store(self.metadata, at + counters.LABEL, text)
+        put_i32_release(self.metadata, at + counters.LABEL_LENGTH, len(text))
+        put_i32_release(self.metadata, at + counters.STATE, counters.ALLOCATED)
+        return counter_id
+
+    def free(self, counter_id: int) -> None:
+        """End a counter's life; its value stays readable until the id is given out again."""
+        assert 0 <= counter_id <= self._high_water_mark, f"{counter_id} was never given out"
+        at = counter_id * counters.METADATA_LENGTH
+        assert get_i32(self.metadata, at + counters.STATE) == counters.ALLOCATED
+        deadline_ms = self._clock.now_ms() + self._reuse_timeout_ms
+        put_i32_release(self.metadata, at + counters.STATE, counters.RECLAIMED)
+        zero(self.metadata, at + counters.KEY, counters.KEY_LENGTH_MAX)
+        put_i64(self.metadata, at + counters.FREE_FOR_REUSE_DEADLINE_MS, deadline_ms)
+        self._resting.append(_Resting(counter_id, deadline_ms))
+
+    def append_label(self, counter_id: int, text: str) -> int:
+        """Write `text` behind a counter's label. Returns how many bytes found room."""
+        return append_label(self.metadata, counter_id, text)
+
+    def _next_id(self) -> int:
+        now_ms = self._clock.now_ms() if self._resting else 0
+        for index, resting in enumerate(self._resting):
+            if resting.deadline_ms <= now_ms:
+                del self._resting[index]
+                return resting.counter_id
+        if self._high_water_mark + 1 >= self.capacity:
+            raise StorageError(
+                f"no counter is left: all {self.capacity} of counters_values_buffer_length="
+                f"{self.values.size} are in use or resting"
+            )
+        self._high_water_mark += 1
+        return self._high_water_mark
+
+
+def _store(target: np.ndarray, at: int, content: bytes) -> None:
+    target[at : at + len(content)] = np.frombuffer(content, dtype=np.uint8)

@@ -1,0 +1,109 @@
+"""The distinct error log: each error once, with a count and the times of its first and last.
+
+    0        4        8                 16                 24
+    +--------+--------+-----------------+------------------+---------------------+----------------
+    | length | count  | last, epoch ms  | first, epoch ms  | text                | next, 8-aligned
+    +--------+--------+-----------------+------------------+---------------------+----------------
+
+The length counts header and text and is written last, with release; 0 ends the log. The driver
+writes, anybody reads, so a reader bounds every length. Errors are alike when code and text are.
+One thread writes.
+Source: driver-protocol 6.6.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from driver.base.arith import align
+from driver.base.atomics import (
+    add_i32,
+    get_i32,
+    get_i32_acquire,
+    get_i64,
+    get_i64_acquire,
+    put_i32,
+    put_i32_release,
+    put_i64,
+    put_i64_release,
+)
+from driver.base.clock import Clock
+
+LENGTH = 0
+OBSERVATION_COUNT = 4
+LAST_OBSERVATION_MS = 8
+FIRST_OBSERVATION_MS = 16
+TEXT = 24
+ALIGNMENT = 8
+
+TEXT_LENGTH_MAX = 4096
+"""Ours: a text may quote what a client sent; a few long ones shall not fill the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorObservation:
+    """One entry of a distinct error log."""
+
+    observation_count: int
+    first_observation_ms: int
+    last_observation_ms: int
+    text: str
+
+
+class ErrorLog:
+    """The writing side, owned by the driver's conductor."""
+
+    def __init__(self, log: np.ndarray, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+        self._offset_by_text: dict[bytes, int] = {}
+        self._next = 0
+
+    def record(self, code: int, text: str) -> bool:
+        """Note an error; False when it is new and the log has no room for it."""
+        entry = f"({code}) {text}".encode("utf-8", "replace")[:TEXT_LENGTH_MAX]
+        now_ms = self._clock.now_ms()
+        at = self._offset_by_text.get(entry)
+        if at is None:
+            at = self._append(entry, now_ms)
+            if at is None:
+                return False
+            self._offset_by_text[entry] = at
+        else:
+            add_i32(self._log, at + OBSERVATION_COUNT, 1)
+            put_i64_release(self._log, at + LAST_OBSERVATION_MS, now_ms)
+        return True
+
+    def _append(self, entry: bytes, now_ms: int) -> int | None:
+        at = self._next
+        length = TEXT + len(entry)
+        if at + length > self._log.size:
+            return None
+        put_i32(self._log, at + OBSERVATION_COUNT, 1)
+        put_i64(self._log, at + LAST_OBSERVATION_MS, now_ms)
+        put_i64(self._log, at + FIRST_OBSERVATION_MS, now_ms)
+        self._log[at + TEXT : at + length] = np.frombuffer(entry, dtype=np.uint8)
+        put_i32_release(self._log, at + LENGTH, length)
+        self._next = int(align(at + length, ALIGNMENT))
+        return at
+
+
+def read_errors(log: np.ndarray, since_ms: int = 0) -> list[ErrorObservation]:
+    """All errors observed at or after `since_ms`, in the order of their first observation.
+
+    A length that no entry can have ends the log.
+    """
+    found = []
+    at = 0
+    while at + TEXT <= log.size:
+        length = int(get_i32_acquire(log, at + LENGTH))
+        if length < TEXT or at + length > log.size:
+            break
+        last_ms = int(get_i64_acquire(log, at + LAST_OBSERVATION_MS))
+        if last_ms >= since_ms:
+            text = log[at + TEXT : at + length].tobytes().decode("utf-8", "replace")
+            count = int(get_i32(log, at + OBSERVATION_COUNT))
+            first_ms = int(get_i64(log, at + FIRST_OBSERVATION_MS))
+            found.append(ErrorObservation(count, first_ms, last_ms, text))
+        at += int(align(length, ALIGNMENT))
+    return found

@@ -1,0 +1,93 @@
+"""From a record's type and bytes to a message: the two tables of all that can be said."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
+from driver.command.counter import (
+    AddCounter,
+    AddStaticCounter,
+    CounterReady,
+    RemoveCounter,
+    StaticCounter,
+    UnavailableCounter,
+)
+from driver.command.destination import (
+    AddDestination,
+    AddReceiveDestination,
+    RemoveDestination,
+    RemoveDestinationById,
+    RemoveReceiveDestination,
+)
+from driver.command.driver import TerminateDriver
+from driver.command.image import AvailableImage, RejectImage, UnavailableImage
+from driver.command.payload import Payload, UnknownCommand
+from driver.command.publication import (
+    AddExclusivePublication,
+    AddPublication,
+    ExclusivePublicationReady,
+    GetNextAvailableSessionId,
+    NextAvailableSessionId,
+    PublicationReady,
+    RemovePublication,
+)
+from driver.command.response import ErrorResponse, OperationSuccess, PublicationError
+from driver.command.subscription import AddSubscription, RemoveSubscription, SubscriptionReady
+
+Command: TypeAlias = (
+    AddPublication
+    | AddExclusivePublication
+    | RemovePublication
+    | GetNextAvailableSessionId
+    | AddSubscription
+    | RemoveSubscription
+    | AddDestination
+    | RemoveDestination
+    | AddReceiveDestination
+    | RemoveReceiveDestination
+    | RemoveDestinationById
+    | AddCounter
+    | AddStaticCounter
+    | RemoveCounter
+    | RejectImage
+    | ClientKeepalive
+    | ClientClose
+    | TerminateDriver
+)
+"""Anything that a client can ask; all have `client_id` and `correlation_id`."""
+
+Response: TypeAlias = (
+    ErrorResponse
+    | OperationSuccess
+    | PublicationError
+    | PublicationReady
+    | ExclusivePublicationReady
+    | NextAvailableSessionId
+    | SubscriptionReady
+    | AvailableImage
+    | UnavailableImage
+    | CounterReady
+    | StaticCounter
+    | UnavailableCounter
+    | ClientTimeout
+)
+"""Anything that the driver can tell."""
+
+COMMANDS: Mapping[int, type[Command]] = {kind.TYPE_ID: kind for kind in Command.__args__}
+RESPONSES: Mapping[int, type[Response]] = {kind.TYPE_ID: kind for kind in Response.__args__}
+
+
+def decode_command(type_id: int, payload: Payload) -> Command:
+    """Read what a client said; raises MalformedCommand, or UnknownCommand for a foreign type."""
+    kind = COMMANDS.get(int(type_id))
+    if kind is None:
+        raise UnknownCommand(f"expected a command type from 0x01 to 0x12, found {type_id}")
+    return kind.decode(payload)
+
+
+def decode_response(type_id: int, payload: Payload) -> Response:
+    """Read what the driver said; raises as `decode_command` does."""
+    kind = RESPONSES.get(int(type_id))
+    if kind is None:
+        raise UnknownCommand(f"expected a response type from 0xF01 to 0xF0D, found {type_id}")
+    return kind.decode(payload)

@@ -1,0 +1,151 @@
+"""Counters of an application: add, remove, ready, gone.
+
+    add            0 client id   8 correlation id   16 type id (i32)   20 key length   24 key
+                   then, at the next multiple of 4: label length, label
+    add static     0 client id   8 correlation id   16 registration id (i64)   24 type id (i32)
+                   28 key length   32 key   then as above
+    remove         0 client id   8 correlation id   16 registration id (i64)
+    ready, static  0 correlation id (i64)   8 counter id (i32)
+    unavailable    0 registration id (i64)  8 counter id (i32)
+
+A static counter belongs to nobody and outlives the client that asked for it.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from driver.command.command_type import CommandType, ResponseType
+from driver.command.payload import Payload, PayloadReader, padded, prefixed, text
+
+
+@dataclass(frozen=True, slots=True)
+class AddCounter:
+    """Have a counter that dies with its client."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.ADD_COUNTER
+
+    client_id: int
+    correlation_id: int
+    type_id: int
+    key: bytes
+    label: str
+
+    def encode(self) -> bytes:
+        head = struct.pack("<2qi", self.client_id, self.correlation_id, self.type_id)
+        return padded(head + prefixed(self.key)) + text(self.label)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 28)
+        key, key_end = reader.prefixed(20, "key")
+        return cls(
+            client_id=reader.i64(0),
+            correlation_id=reader.i64(8),
+            type_id=reader.i32(16),
+            key=key,
+            label=reader.text_after(key_end, "label"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AddStaticCounter:
+    """Have a counter that lives as long as the driver, found again by type and registration."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.ADD_STATIC_COUNTER
+
+    client_id: int
+    correlation_id: int
+    registration_id: int
+    type_id: int
+    key: bytes
+    label: str
+
+    def encode(self) -> bytes:
+        ids = (self.client_id, self.correlation_id, self.registration_id)
+        head = struct.pack("<3qi", *ids, self.type_id)
+        return padded(head + prefixed(self.key)) + text(self.label)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 36)
+        key, key_end = reader.prefixed(28, "key")
+        return cls(
+            client_id=reader.i64(0),
+            correlation_id=reader.i64(8),
+            registration_id=reader.i64(16),
+            type_id=reader.i32(24),
+            key=key,
+            label=reader.text_after(key_end, "label"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveCounter:
+    """Give a counter back."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_COUNTER
+
+    client_id: int
+    correlation_id: int
+    registration_id: int
+
+    def encode(self) -> bytes:
+        return struct.pack("<3q", self.client_id, self.correlation_id, self.registration_id)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 24)
+        return cls(
+            client_id=reader.i64(0), correlation_id=reader.i64(8), registration_id=reader.i64(16)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _CounterReady:
+    """A counter id in answer to a command."""
+
+    TYPE_ID: ClassVar[ResponseType]
+
+    correlation_id: int
+    counter_id: int
+
+    def encode(self) -> bytes:
+        return struct.pack("<qi", self.correlation_id, self.counter_id)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 12)
+        return cls(correlation_id=reader.i64(0), counter_id=reader.i32(8))
+
+
+@dataclass(frozen=True, slots=True)
+class CounterReady(_CounterReady):
+    """A counter lives; with a client's own id as correlation, it is that client's heartbeat."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.COUNTER_READY
+
+
+@dataclass(frozen=True, slots=True)
+class StaticCounter(_CounterReady):
+    """The static counter that was asked for, new or found."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.STATIC_COUNTER
+
+
+@dataclass(frozen=True, slots=True)
+class UnavailableCounter:
+    """A counter has been freed."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.UNAVAILABLE_COUNTER
+
+    registration_id: int
+    counter_id: int
+
+    def encode(self) -> bytes:
+        return struct.pack("<qi", self.registration_id, self.counter_id)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 12)
+        return cls(registration_id=reader.i64(0), counter_id=reader.i32(8))

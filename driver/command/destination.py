@@ -1,0 +1,102 @@
+"""Destinations that a client adds to, or takes from, a publication or a subscription.
+
+    add, remove     0 client id   8 correlation id   16 registration id (i64)
+                    24 channel length   28 channel
+    remove by id    0 client id   8 correlation id   16 registration id (i64)
+                    24 registration id of the destination (i64)
+
+The registration id is that of the publication or subscription; a destination's own is the
+correlation id of the command that added it.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from driver.command.command_type import CommandType
+from driver.command.payload import Payload, PayloadReader, text
+
+
+@dataclass(frozen=True, slots=True)
+class _DestinationCommand:
+    """A channel to or from something registered."""
+
+    TYPE_ID: ClassVar[CommandType]
+
+    client_id: int
+    correlation_id: int
+    registration_id: int
+    channel: str
+
+    def encode(self) -> bytes:
+        ids = (self.client_id, self.correlation_id, self.registration_id)
+        return struct.pack("<3q", *ids) + text(self.channel)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 28)
+        return cls(
+            client_id=reader.i64(0),
+            correlation_id=reader.i64(8),
+            registration_id=reader.i64(16),
+            channel=reader.text(24, "channel"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AddDestination(_DestinationCommand):
+    """Send a publication's stream to one more place."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.ADD_DESTINATION
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDestination(_DestinationCommand):
+    """Send no longer to the place of that channel."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_DESTINATION
+
+
+@dataclass(frozen=True, slots=True)
+class AddReceiveDestination(_DestinationCommand):
+    """Let a subscription listen at one more place."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.ADD_RECEIVE_DESTINATION
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveReceiveDestination(_DestinationCommand):
+    """Let a subscription listen no longer at the place of that channel."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_RECEIVE_DESTINATION
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDestinationById:
+    """Send no longer to the destination of that id."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_DESTINATION_BY_ID
+
+    client_id: int
+    correlation_id: int
+    registration_id: int
+    destination_registration_id: int
+
+    def encode(self) -> bytes:
+        return struct.pack(
+            "<4q",
+            self.client_id,
+            self.correlation_id,
+            self.registration_id,
+            self.destination_registration_id,
+        )
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 32)
+        return cls(
+            client_id=reader.i64(0),
+            correlation_id=reader.i64(8),
+            registration_id=reader.i64(16),
+            destination_registration_id=reader.i64(24),
+        )

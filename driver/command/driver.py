@@ -1,0 +1,36 @@
+"""Asking the driver itself for something.
+
+    terminate    0 client id (i64)   8 correlation id (i64)   16 token length (i32)   20 token
+
+Whether a token convinces is the driver's affair.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from driver.command.command_type import CommandType
+from driver.command.payload import Payload, PayloadReader, prefixed
+
+
+@dataclass(frozen=True, slots=True)
+class TerminateDriver:
+    """Stop, if the token convinces; there is no answer either way."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.TERMINATE_DRIVER
+
+    client_id: int
+    correlation_id: int
+    token: bytes = b""
+
+    def encode(self) -> bytes:
+        return struct.pack("<2q", self.client_id, self.correlation_id) + prefixed(self.token)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 20)
+        return cls(
+            client_id=reader.i64(0),
+            correlation_id=reader.i64(8),
+            token=reader.prefixed(16, "token")[0],
+        )

@@ -1,0 +1,187 @@
+"""Publications: add, remove, ready; and a session id to use for one.
+
+    add           0 client id   8 correlation id   16 stream id (i32)
+                  20 channel length   24 channel
+    remove        0 client id   8 correlation id   16 registration id (i64)
+                  24 flags (u64), bit 0 revoke
+    ready         0 correlation id   8 registration id   16 session id   20 stream id
+                  24 limit counter id   28 channel status counter id
+                  32 log file name length   36 log file name
+    session ask   0 client id   8 correlation id   16 stream id (i32)
+    session       0 correlation id   8 session id (i32)
+
+A concurrent publication that exists already is shared: its registration id is the first one's, the
+correlation id is the command's own, and it is the latter that a client removes by. Old clients
+send a remove without flags.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from driver.command.command_type import CommandType, ResponseType
+from driver.command.payload import Payload, PayloadReader, text
+
+FLAG_REVOKE = 1
+_REMOVE_LENGTH = 32
+_REMOVE_LENGTH_LEGACY = 24
+
+
+@dataclass(frozen=True, slots=True)
+class _AddPublication:
+    """A channel and a stream to publish on."""
+
+    TYPE_ID: ClassVar[CommandType]
+
+    client_id: int
+    correlation_id: int
+    stream_id: int
+    channel: str
+
+    def encode(self) -> bytes:
+        head = struct.pack("<2qi", self.client_id, self.correlation_id, self.stream_id)
+        return head + text(self.channel)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 24)
+        return cls(
+            client_id=reader.i64(0),
+            correlation_id=reader.i64(8),
+            stream_id=reader.i32(16),
+            channel=reader.text(20, "channel"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AddPublication(_AddPublication):
+    """Open a concurrent publication, or share the one that is open."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.ADD_PUBLICATION
+
+
+@dataclass(frozen=True, slots=True)
+class AddExclusivePublication(_AddPublication):
+    """Open a publication for one writer only."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.ADD_EXCLUSIVE_PUBLICATION
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePublication:
+    """Close a publication; revoke it to end its images at once."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_PUBLICATION
+
+    client_id: int
+    correlation_id: int
+    registration_id: int
+    revoke: bool = False
+
+    def encode(self) -> bytes:
+        ids = (self.client_id, self.correlation_id, self.registration_id)
+        return struct.pack("<3qQ", *ids, FLAG_REVOKE if self.revoke else 0)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, _REMOVE_LENGTH_LEGACY)
+        flags = reader.i64(24) if reader.length >= _REMOVE_LENGTH else 0
+        return cls(
+            client_id=reader.i64(0),
+            correlation_id=reader.i64(8),
+            registration_id=reader.i64(16),
+            revoke=bool(flags & FLAG_REVOKE),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _PublicationReady:
+    """Where a log lies and which counters belong to it."""
+
+    TYPE_ID: ClassVar[ResponseType]
+
+    correlation_id: int
+    registration_id: int
+    session_id: int
+    stream_id: int
+    limit_counter_id: int
+    channel_status_counter_id: int
+    """-1 for IPC."""
+    log_file_name: str
+    """Absolute, as the driver sees it."""
+
+    def encode(self) -> bytes:
+        head = struct.pack(
+            "<2q4i",
+            self.correlation_id,
+            self.registration_id,
+            self.session_id,
+            self.stream_id,
+            self.limit_counter_id,
+            self.channel_status_counter_id,
+        )
+        return head + text(self.log_file_name)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 36)
+        return cls(
+            correlation_id=reader.i64(0),
+            registration_id=reader.i64(8),
+            session_id=reader.i32(16),
+            stream_id=reader.i32(20),
+            limit_counter_id=reader.i32(24),
+            channel_status_counter_id=reader.i32(28),
+            log_file_name=reader.file_name(32, "log_file_name"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationReady(_PublicationReady):
+    """A concurrent publication can be used."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_READY
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusivePublicationReady(_PublicationReady):
+    """An exclusive publication can be used."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.EXCLUSIVE_PUBLICATION_READY
+
+
+@dataclass(frozen=True, slots=True)
+class GetNextAvailableSessionId:
+    """Ask for a session id that no publication of a stream uses."""
+
+    TYPE_ID: ClassVar[CommandType] = CommandType.GET_NEXT_AVAILABLE_SESSION_ID
+
+    client_id: int
+    correlation_id: int
+    stream_id: int
+
+    def encode(self) -> bytes:
+        return struct.pack("<2qi", self.client_id, self.correlation_id, self.stream_id)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 20)
+        return cls(client_id=reader.i64(0), correlation_id=reader.i64(8), stream_id=reader.i32(16))
+
+
+@dataclass(frozen=True, slots=True)
+class NextAvailableSessionId:
+    """The session id that was asked for; nobody else will be given it."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.NEXT_AVAILABLE_SESSION_ID
+
+    correlation_id: int
+    session_id: int
+
+    def encode(self) -> bytes:
+        return struct.pack("<qi", self.correlation_id, self.session_id)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 12)
+        return cls(correlation_id=reader.i64(0), session_id=reader.i32(8))

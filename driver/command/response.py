@@ -1,0 +1,126 @@
+"""Done, or not done and why.
+
+    success              0 correlation id (i64)
+    error                0 offending correlation id (i64)   8 error code (i32)
+                         12 message length   16 message
+    publication error    0 registration id   8 destination registration id
+                         16 session id   20 stream id   24 receiver id (i64)   32 group tag (i64)
+                         40 address type (i16)   42 port (u16)   44 address, 16 bytes
+                         60 error code (i32)   64 message length   68 message
+
+An IPv4 address fills the first 4 of its 16 bytes; the port is little-endian like all else.
+"""
+
+import ipaddress
+import struct
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from driver.command.command_type import ResponseType
+from driver.command.payload import MalformedCommand, Payload, PayloadReader, text
+
+ADDRESS_TYPE_IPV4 = 1
+ADDRESS_TYPE_IPV6 = 2
+_ADDRESS_LENGTH = 16
+_WIDTH_OF = {ADDRESS_TYPE_IPV4: 4, ADDRESS_TYPE_IPV6: 16}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSuccess:
+    """A command that creates nothing has been carried out."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.OPERATION_SUCCESS
+
+    correlation_id: int
+
+    def encode(self) -> bytes:
+        return struct.pack("<q", self.correlation_id)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        return cls(correlation_id=PayloadReader(cls.TYPE_ID.name, payload, 8).i64(0))
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    """A command has been refused, or an endpoint has failed."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.ERROR
+
+    correlation_id: int
+    """Of the command; for CHANNEL_ENDPOINT_ERROR the id of the channel's status counter."""
+    error_code: int
+    """An `ErrorCode`, or a number that only a newer driver knows."""
+    message: str
+
+    def encode(self) -> bytes:
+        return struct.pack("<qi", self.correlation_id, self.error_code) + text(self.message)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 16)
+        return cls(
+            correlation_id=reader.i64(0),
+            error_code=reader.i32(8),
+            message=reader.text(12, "message"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationError:
+    """A receiver has sent an error to a publication of ours."""
+
+    TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_ERROR
+
+    registration_id: int
+    destination_registration_id: int
+    """-1 where the publication has no destinations."""
+    session_id: int
+    stream_id: int
+    receiver_id: int
+    group_tag: int
+    source_address: str
+    """Of the receiver, IPv4 or IPv6, without brackets."""
+    source_port: int
+    error_code: int
+    message: str
+
+    def encode(self) -> bytes:
+        address = ipaddress.ip_address(self.source_address)
+        address_type = ADDRESS_TYPE_IPV4 if address.version == 4 else ADDRESS_TYPE_IPV6
+        head = struct.pack(
+            "<2q2i2qhH16si",
+            self.registration_id,
+            self.destination_registration_id,
+            self.session_id,
+            self.stream_id,
+            self.receiver_id,
+            self.group_tag,
+            address_type,
+            self.source_port,
+            address.packed,
+            self.error_code,
+        )
+        return head + text(self.message)
+
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        reader = PayloadReader(cls.TYPE_ID.name, payload, 68)
+        address_type = reader.i16(40)
+        width = _WIDTH_OF.get(address_type)
+        if width is None:
+            raise MalformedCommand(
+                f"{reader.name}: expected address_type 1 or 2, found {address_type}"
+            )
+        return cls(
+            registration_id=reader.i64(0),
+            destination_registration_id=reader.i64(8),
+            session_id=reader.i32(16),
+            stream_id=reader.i32(20),
+            receiver_id=reader.i64(24),
+            group_tag=reader.i64(32),
+            source_address=str(ipaddress.ip_address(reader.block(44, width))),
+            source_port=reader.u16(42),
+            error_code=reader.i32(60),
+            message=reader.text(64, "message"),
+        )
