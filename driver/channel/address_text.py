@@ -1,0 +1,68 @@
+"""Addresses as they are written in a URI, split but not resolved.
+
+    host:port     localhost:40123   10.0.0.2:40123   [::1]:40123   [fe80::1%2]:40123
+    interface     10.0.0.1   10.0.0.0/24   10.0.0.1:40500   [fd00::]/64   {eth0}   {eth0}:40500
+
+Source: spec 9.1 and 9.2, Aeron 1.53.
+"""
+
+import re
+from dataclasses import dataclass
+
+from driver.channel.uri import InvalidChannelError
+
+PORT_MAX = 65535
+
+_HOST_PORT = re.compile(
+    r"(?:\[([0-9A-Fa-f:.]+(?:%[^\]]+)?)\]|([^\[\]:/{}\s]+)):([0-9]{1,9})", re.ASCII
+)
+_INTERFACE = re.compile(
+    r"(?:\{([^{}]+)\}|(?:\[([0-9A-Fa-f:.]+(?:%[^\]]+)?)\]|([^\[\]:/{}\s]+))(?:/([0-9]{1,9}))?)"
+    r"(?::([0-9]{1,9}))?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """Where to, before names are resolved."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceText:
+    """Which interface, by name or by an address and how many of its bits count."""
+
+    name: str | None
+    host: str | None
+    prefix_length: int | None
+    port: int
+
+
+def _port(key: str, text: str, digits: str) -> int:
+    port = int(digits)
+    if port > PORT_MAX:
+        raise InvalidChannelError(f"{key}={text}: expected a port of at most {PORT_MAX}")
+    return port
+
+
+def parse_host_port(key: str, text: str) -> HostPort:
+    """`host:port`; both are required."""
+    match = _HOST_PORT.fullmatch(text)
+    if match is None:
+        raise InvalidChannelError(f"{key}={text}: expected host:port or [ipv6]:port")
+    return HostPort(match[1] or match[2], _port(key, text, match[3]))
+
+
+def parse_interface(key: str, text: str) -> InterfaceText:
+    """An interface; the port is 0 where none is given."""
+    match = _INTERFACE.fullmatch(text)
+    if match is None:
+        raise InvalidChannelError(
+            f"{key}={text}: expected address[/prefix][:port] or {{name}}[:port]"
+        )
+    prefix_length = None if match[4] is None else int(match[4])
+    port = _port(key, text, match[5] or "0")
+    return InterfaceText(match[1], match[2] or match[3], prefix_length, port)

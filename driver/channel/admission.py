@@ -1,0 +1,56 @@
+"""Which channels may be published to, received from, or be one destination of a channel.
+
+Each rule that fails is an InvalidChannelError with the parameter that broke it.
+Source: spec 9.2, Aeron 1.53.
+"""
+
+from driver.channel import uri_param
+from driver.channel.udp_channel import ControlMode, UdpChannel
+from driver.channel.uri import ChannelUri, InvalidChannelError
+
+
+def check_publication(channel: UdpChannel) -> None:
+    """Refuse a UDP channel that nothing can be published to."""
+    mode = channel.control_mode
+    is_served_by_list = channel.is_multi_destination or mode is ControlMode.RESPONSE
+    if channel.has_control and not channel.has_endpoint and mode is ControlMode.NONE:
+        raise InvalidChannelError(
+            f"channel '{channel.uri}': control without endpoint requires a control-mode"
+        )
+    if channel.has_endpoint and channel.remote_data.port == 0 and not is_served_by_list:
+        raise InvalidChannelError(
+            f"{uri_param.ENDPOINT}={channel.uri.get(uri_param.ENDPOINT)}: "
+            "expected a port other than 0 on a publication"
+        )
+
+
+def check_subscription(channel: UdpChannel) -> None:
+    """Refuse a UDP channel that nothing can be received from."""
+    if channel.has_control and channel.local_control.port == 0:
+        raise InvalidChannelError(
+            f"{uri_param.CONTROL}={channel.uri.get(uri_param.CONTROL)}: "
+            "expected a port other than 0 on a subscription"
+        )
+
+
+def check_destination(uri: ChannelUri) -> None:
+    """Refuse on a destination what belongs to the whole channel."""
+    for key in uri_param.NOT_FOR_DESTINATIONS:
+        if key in uri:
+            raise InvalidChannelError(f"{key}={uri.get(key)}: not allowed on a destination")
+    if uri.get(uri_param.CONTROL_MODE) == ControlMode.RESPONSE.value:
+        raise InvalidChannelError(
+            f"{uri_param.CONTROL_MODE}=response: not allowed on a destination"
+        )
+
+
+def check_send_destination(uri: ChannelUri, channel: UdpChannel) -> None:
+    """Refuse a destination that nothing can be sent to."""
+    check_destination(uri)
+    if uri.is_spy:
+        raise InvalidChannelError(f"channel '{uri}': a spy is no destination to send to")
+    if channel.has_endpoint and channel.remote_data.port == 0:
+        raise InvalidChannelError(
+            f"{uri_param.ENDPOINT}={uri.get(uri_param.ENDPOINT)}: "
+            "expected a port other than 0 on a destination"
+        )

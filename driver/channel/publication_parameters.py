@@ -1,0 +1,297 @@
+"""What a channel URI asks of a publication, checked, with the driver's defaults filled in.
+
+    uri + PublicationDefaults  ->  PublicationParameters        every bound is checked here, once
+
+Bounds that involve two parameters name both. Addresses are `udp_channel`'s matter, and whether a
+channel can be published to at all is `admission`'s. Source: spec 9.2, Aeron 1.53.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from driver.base.arith import I32_MAX, is_power_of_two, wrap_i32
+from driver.base.errors import ConfigurationError
+from driver.channel import flow_control_parameters, uri_param, uri_value
+from driver.channel.flow_control_parameters import FlowControlParameters
+from driver.channel.timestamp_offsets import parse_offset
+from driver.channel.udp_channel import ControlMode, parse_tags
+from driver.channel.uri import ChannelUri
+from driver.channel.uri_value import format_size
+
+FRAME_ALIGNMENT = 32
+MTU_LENGTH_MIN = 64
+"""The smallest multiple of the frame alignment above the header's 32 bytes."""
+MTU_LENGTH_MAX = 65504
+TERM_LENGTH_MIN = 64 * 1024
+TERM_LENGTH_MAX = 1 << 30
+RESENDS_MAX = 256
+RESPONSE_PROTOTYPE = -2
+NULL_CORRELATION_ID = -1
+_TAG_PREFIX = "tag:"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationDefaults:
+    """The driver's settings for what a URI leaves open."""
+
+    term_length: int = 16 << 20
+    ipc_term_length: int = 64 << 20
+    mtu_length: int = 1408
+    ipc_mtu_length: int = 1408
+    window_length: int = 0
+    """0 is half a term."""
+    ipc_window_length: int = 0
+    linger_ns: int = 5_000_000_000
+    is_sparse: bool = True
+    spies_simulate_connection: bool = False
+    max_resend: int = 16
+    socket_sndbuf_length: int = 0
+    """0 is the system's default, whose length is then below."""
+    system_sndbuf_length: int = 212_992
+    untethered_window_limit_timeout_ns: int = 5_000_000_000
+    untethered_linger_timeout_ns: int | None = None
+    """None is the window limit timeout."""
+    untethered_resting_timeout_ns: int = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedPublication:
+    """What `session-id=tag:` copies from the publication that carries the tag."""
+
+    session_id: int
+    mtu_length: int
+    term_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class InitialPosition:
+    """Where a stream starts; given whole or not at all."""
+
+    initial_term_id: int
+    term_id: int
+    term_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationParameters:
+    """Everything about a publication that its URI can say."""
+
+    term_length: int
+    mtu_length: int
+    window_length: int
+    linger_ns: int
+    is_sparse: bool
+    signal_eos: bool
+    spies_simulate_connection: bool
+    max_resend: int
+    untethered_window_limit_timeout_ns: int
+    untethered_linger_timeout_ns: int
+    untethered_resting_timeout_ns: int
+    session_id: int | None = None
+    """None lets the driver choose."""
+    initial_position: InitialPosition | None = None
+    """None starts at a random initial term id, offset 0."""
+    flow_control: FlowControlParameters | None = None
+    response_correlation_id: int = NULL_CORRELATION_ID
+    is_response: bool = False
+    entity_tag: int | None = None
+    send_timestamp_offset: int | None = None
+    explicit: frozenset[str] = frozenset()
+    """The keys that the URI itself gave; only those can conflict with a publication that exists."""
+
+    def refuse_conflict(self, existing: "PublicationParameters", session_id: int) -> None:
+        """Raise unless a publication that already exists is one this URI could have asked for."""
+        pairs: list[tuple[str, object, object]] = [
+            (uri_param.MTU_LENGTH, self.mtu_length, existing.mtu_length),
+            (uri_param.TERM_LENGTH, self.term_length, existing.term_length),
+            (uri_param.SESSION_ID, self.session_id, session_id),
+        ]
+        mine, theirs = self.initial_position, existing.initial_position
+        if mine is not None and theirs is not None:
+            pairs += [
+                (uri_param.INITIAL_TERM_ID, mine.initial_term_id, theirs.initial_term_id),
+                (uri_param.TERM_ID, mine.term_id, theirs.term_id),
+                (uri_param.TERM_OFFSET, mine.term_offset, theirs.term_offset),
+            ]
+        for key, wanted, found in pairs:
+            if key in self.explicit and wanted != found:
+                raise ConfigurationError(f"{key}={wanted}: the existing publication has {found}")
+        if self.spies_simulate_connection != existing.spies_simulate_connection:
+            raise ConfigurationError(
+                f"{uri_param.SPIES_SIMULATE_CONNECTION}={self.spies_simulate_connection}: "
+                f"the existing publication has {existing.spies_simulate_connection}"
+            )
+
+
+def parse(
+    uri: ChannelUri,
+    defaults: PublicationDefaults,
+    find_tagged: Callable[[int], TaggedPublication | None] = lambda tag: None,
+) -> PublicationParameters:
+    """Read the parameters of a publication; `find_tagged` knows those with entity tags."""
+    session_id, tagged = _session_id(uri, find_tagged)
+    term_length = _term_length(uri, defaults, tagged)
+    mtu_length = _mtu_length(uri, defaults, tagged)
+    limit_ns = _timeout_ns(
+        uri,
+        uri_param.UNTETHERED_WINDOW_LIMIT_TIMEOUT,
+        defaults.untethered_window_limit_timeout_ns,
+    )
+    linger_timeout_ns = defaults.untethered_linger_timeout_ns
+    if linger_timeout_ns is None:
+        linger_timeout_ns = limit_ns
+    flow_control = uri.get(uri_param.FLOW_CONTROL)
+    mode = uri.get(uri_param.CONTROL_MODE)
+    return PublicationParameters(
+        term_length=term_length,
+        mtu_length=mtu_length,
+        window_length=_window_length(uri, defaults, term_length, mtu_length),
+        linger_ns=_timeout_ns(uri, uri_param.LINGER, defaults.linger_ns),
+        is_sparse=_flag(uri, uri_param.SPARSE, defaults.is_sparse),
+        signal_eos=_flag(uri, uri_param.EOS, True),
+        spies_simulate_connection=_flag(
+            uri, uri_param.SPIES_SIMULATE_CONNECTION, defaults.spies_simulate_connection
+        ),
+        max_resend=uri.int32(uri_param.MAX_RESEND, 1, RESENDS_MAX) or defaults.max_resend,
+        untethered_window_limit_timeout_ns=limit_ns,
+        untethered_linger_timeout_ns=_timeout_ns(
+            uri, uri_param.UNTETHERED_LINGER_TIMEOUT, linger_timeout_ns
+        ),
+        untethered_resting_timeout_ns=_timeout_ns(
+            uri, uri_param.UNTETHERED_RESTING_TIMEOUT, defaults.untethered_resting_timeout_ns
+        ),
+        session_id=session_id,
+        initial_position=_initial_position(uri, term_length),
+        flow_control=None if flow_control is None else flow_control_parameters.parse(flow_control),
+        response_correlation_id=_response_correlation_id(uri),
+        is_response=mode == ControlMode.RESPONSE.value,
+        entity_tag=parse_tags(uri)[1],
+        send_timestamp_offset=parse_offset(uri, uri_param.CHANNEL_SEND_TIMESTAMP_OFFSET),
+        explicit=frozenset(key for key, _ in uri.params),
+    )
+
+
+def _session_id(
+    uri: ChannelUri, find_tagged: Callable[[int], TaggedPublication | None]
+) -> tuple[int | None, TaggedPublication | None]:
+    text = uri.get(uri_param.SESSION_ID)
+    if text is None or not text.startswith(_TAG_PREFIX):
+        return uri.int32(uri_param.SESSION_ID), None
+    tag = uri_value.parse_int64(uri_param.SESSION_ID, text.removeprefix(_TAG_PREFIX))
+    tagged = find_tagged(tag)
+    if tagged is None:
+        raise ConfigurationError(f"{uri_param.SESSION_ID}={text}: no publication carries that tag")
+    return tagged.session_id, tagged
+
+
+def _term_length(
+    uri: ChannelUri, defaults: PublicationDefaults, tagged: TaggedPublication | None
+) -> int:
+    length = uri.size(uri_param.TERM_LENGTH, TERM_LENGTH_MIN, TERM_LENGTH_MAX)
+    if length is None:
+        if tagged is not None:
+            return tagged.term_length
+        return defaults.ipc_term_length if uri.is_ipc else defaults.term_length
+    if not is_power_of_two(length):
+        raise ConfigurationError(
+            f"{uri_param.TERM_LENGTH}={uri.get(uri_param.TERM_LENGTH)}: expected a power of two"
+        )
+    _refuse_other_than_tagged(
+        uri, uri_param.TERM_LENGTH, length, tagged.term_length if tagged else None
+    )
+    return length
+
+
+def _mtu_length(
+    uri: ChannelUri, defaults: PublicationDefaults, tagged: TaggedPublication | None
+) -> int:
+    length = uri.size(uri_param.MTU_LENGTH, MTU_LENGTH_MIN, MTU_LENGTH_MAX)
+    text = uri.get(uri_param.MTU_LENGTH)
+    if length is None:
+        length = defaults.ipc_mtu_length if uri.is_ipc else defaults.mtu_length
+        if tagged is not None:
+            length = tagged.mtu_length
+    elif length % FRAME_ALIGNMENT != 0:
+        raise ConfigurationError(
+            f"{uri_param.MTU_LENGTH}={text}: expected a multiple of {FRAME_ALIGNMENT}"
+        )
+    else:
+        _refuse_other_than_tagged(
+            uri, uri_param.MTU_LENGTH, length, tagged.mtu_length if tagged else None
+        )
+    if uri.is_udp:
+        configured = uri.size(uri_param.SOCKET_SNDBUF)
+        sndbuf_length = configured or defaults.socket_sndbuf_length or defaults.system_sndbuf_length
+        if length > sndbuf_length:
+            raise ConfigurationError(
+                f"{uri_param.MTU_LENGTH}={text or length}: expected at most the socket's send "
+                f"buffer of {sndbuf_length} bytes; raise {uri_param.SOCKET_SNDBUF} or "
+                "aeron.socket.so_sndbuf"
+            )
+    return length
+
+
+def _refuse_other_than_tagged(uri: ChannelUri, key: str, wanted: int, found: int | None) -> None:
+    if found is not None and wanted != found:
+        raise ConfigurationError(
+            f"{key}={uri.get(key)}: the publication named by "
+            f"{uri_param.SESSION_ID}={uri.get(uri_param.SESSION_ID)} has {format_size(found)}"
+        )
+
+
+def _window_length(
+    uri: ChannelUri, defaults: PublicationDefaults, term_length: int, mtu_length: int
+) -> int:
+    half = term_length // 2
+    window = uri.size(uri_param.PUBLICATION_WINDOW, min(mtu_length, half), half)
+    if window is not None:
+        return window
+    setting = defaults.ipc_window_length if uri.is_ipc else defaults.window_length
+    return min(setting, half) if setting else half
+
+
+def _initial_position(uri: ChannelUri, term_length: int) -> InitialPosition | None:
+    keys = (uri_param.INITIAL_TERM_ID, uri_param.TERM_ID, uri_param.TERM_OFFSET)
+    given = [key for key in keys if key in uri]
+    if not given:
+        return None
+    if len(given) < len(keys):
+        missing = ", ".join(key for key in keys if key not in uri)
+        raise ConfigurationError(f"{given[0]}={uri.get(given[0])}: expected also {missing}")
+    initial_term_id = uri.int32(uri_param.INITIAL_TERM_ID)
+    term_id = uri.int32(uri_param.TERM_ID)
+    term_offset = uri.int64(uri_param.TERM_OFFSET, 0, term_length)
+    assert initial_term_id is not None
+    assert term_id is not None
+    assert term_offset is not None
+    if wrap_i32(term_id - initial_term_id) < 0:
+        raise ConfigurationError(
+            f"{uri_param.TERM_ID}={term_id}: expected none before "
+            f"{uri_param.INITIAL_TERM_ID}={initial_term_id}"
+        )
+    if term_offset % FRAME_ALIGNMENT != 0:
+        raise ConfigurationError(
+            f"{uri_param.TERM_OFFSET}={term_offset}: expected a multiple of {FRAME_ALIGNMENT}"
+        )
+    return InitialPosition(initial_term_id, term_id, term_offset)
+
+
+def _response_correlation_id(uri: ChannelUri) -> int:
+    if uri.get(uri_param.RESPONSE_CORRELATION_ID) == "prototype":
+        return RESPONSE_PROTOTYPE
+    value = uri.int64(uri_param.RESPONSE_CORRELATION_ID, NULL_CORRELATION_ID)
+    return NULL_CORRELATION_ID if value is None else value
+
+
+def _flag(uri: ChannelUri, key: str, default: bool) -> bool:
+    value = uri.boolean(key)
+    return default if value is None else value
+
+
+def _timeout_ns(uri: ChannelUri, key: str, default: int) -> int:
+    value = uri.duration_ns(key)
+    return default if value is None else value
+
+
+assert MTU_LENGTH_MAX % FRAME_ALIGNMENT == 0
+assert TERM_LENGTH_MAX <= I32_MAX

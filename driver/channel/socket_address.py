@@ -1,0 +1,174 @@
+"""A host and port as the system calls want them: a `struct sockaddr` in 28 bytes.
+
+    IPv4   0        2      4           8                16
+           +--------+------+-----------+----------------+
+           | AF_INET| port |  address  |     zeros      |
+           +--------+------+-----------+----------------+
+    IPv6   0        2      4           8                24         28
+           +--------+------+-----------+----------------+----------+
+           |AF_INET6| port | flow info |    address     | scope id |
+           +--------+------+-----------+----------------+----------+
+
+Family and scope id are in the machine's order, port and address in the network's. In records and
+kernels it is a *name*: uint8[28] with its length kept beside it; length 0 means "none". Names come
+from the network: `decode` answers None to bytes that are no address. Source: Linux ip(7), ipv6(7).
+"""
+
+import ipaddress
+import socket
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from driver.base.atomics import copy, get_i32, get_i64, get_u8, get_u16
+from driver.base.jit import kernel
+
+FAMILY = 0
+PORT = 2
+V4_ADDRESS = 4
+V4_LENGTH = 16
+V6_ADDRESS = 8
+V6_SCOPE = 24
+V6_LENGTH = 28
+NAME_LENGTH_MAX = V6_LENGTH
+
+_AF_INET = int(socket.AF_INET)
+_AF_INET6 = int(socket.AF_INET6)
+
+
+@kernel
+def is_name(name, length):
+    """Whether `name` (uint8[28]) of that length is an IPv4 or IPv6 address."""
+    if length < V4_LENGTH or length > NAME_LENGTH_MAX:
+        return False
+    family = get_u16(name, FAMILY)
+    return (family == _AF_INET and length == V4_LENGTH) or (
+        family == _AF_INET6 and length == V6_LENGTH
+    )
+
+
+@kernel
+def port_of(name):
+    """The port of a name that `is_name` accepts."""
+    return (get_u8(name, PORT) << 8) | get_u8(name, PORT + 1)
+
+
+@kernel
+def same_host(name, length, other, other_length):
+    """Whether two names have the same address; ports, flow info and padding do not matter."""
+    if length != other_length or not is_name(name, length) or not is_name(other, other_length):
+        return False
+    if length == V4_LENGTH:
+        return get_i32(name, V4_ADDRESS) == get_i32(other, V4_ADDRESS)
+    return (
+        get_i64(name, V6_ADDRESS) == get_i64(other, V6_ADDRESS)
+        and get_i64(name, V6_ADDRESS + 8) == get_i64(other, V6_ADDRESS + 8)
+        and get_i32(name, V6_SCOPE) == get_i32(other, V6_SCOPE)
+    )
+
+
+@kernel
+def same(name, length, other, other_length):
+    """Whether two names are the same address and port."""
+    return same_host(name, length, other, other_length) and port_of(name) == port_of(other)
+
+
+@kernel
+def copy_name(target, source, length):
+    """Copy a name; at most the 28 bytes there are. Returns the length copied."""
+    length = max(0, min(length, NAME_LENGTH_MAX))
+    copy(target, 0, source, 0, length)
+    return length
+
+
+@dataclass(frozen=True, slots=True)
+class SocketAddress:
+    """A numeric host and a port; names are resolved before one of these is made."""
+
+    host: str
+    port: int
+    scope_id: int = 0
+    """Which link an IPv6 link-local address means; 0 anywhere else."""
+
+    def __post_init__(self) -> None:
+        ipaddress.ip_address(self.host)
+        assert 0 <= self.port <= 0xFFFF, f"port {self.port} is not in 0..65535"
+
+    @property
+    def ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+        return ipaddress.ip_address(self.host)
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        return socket.AF_INET if self.ip.version == 4 else socket.AF_INET6
+
+    @property
+    def is_multicast(self) -> bool:
+        return self.ip.is_multicast
+
+    @property
+    def is_unspecified(self) -> bool:
+        return self.ip.is_unspecified
+
+    @property
+    def text(self) -> str:
+        """`ip:port`, with IPv6 in brackets: the form in counters and logs."""
+        return f"[{self.host}]:{self.port}" if self.ip.version == 6 else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def python_name(self) -> tuple[str, int] | tuple[str, int, int, int]:
+        """The tuple that Python's socket calls take."""
+        if self.family == socket.AF_INET:
+            return (self.host, self.port)
+        return (self.host, self.port, 0, self.scope_id)
+
+    def encode(self) -> bytes:
+        """The `struct sockaddr`: 16 or 28 bytes."""
+        packed = self.ip.packed
+        start = struct.pack("=H", int(self.family)) + struct.pack(">H", self.port)
+        if len(packed) == 4:
+            return start + packed + bytes(8)
+        return start + bytes(4) + packed + struct.pack("=I", self.scope_id)
+
+    def with_port(self, port: int) -> "SocketAddress":
+        return SocketAddress(self.host, port, self.scope_id)
+
+
+def from_python_name(name: tuple[object, ...]) -> SocketAddress:
+    """The address in a tuple that Python's socket calls return."""
+    host, port = str(name[0]), int(str(name[1]))
+    scope_id = int(str(name[3])) if len(name) > 3 else 0
+    return SocketAddress(host.split("%")[0], port, scope_id)
+
+
+def decode(data: bytes) -> SocketAddress | None:
+    """The address in a `struct sockaddr`, or None when the bytes are no IPv4 or IPv6 address."""
+    if len(data) < V4_LENGTH:
+        return None
+    (family,) = struct.unpack_from("=H", data, FAMILY)
+    (port,) = struct.unpack_from(">H", data, PORT)
+    if family == _AF_INET:
+        return SocketAddress(str(ipaddress.IPv4Address(data[V4_ADDRESS : V4_ADDRESS + 4])), port)
+    if family == _AF_INET6 and len(data) >= V6_LENGTH:
+        address = ipaddress.IPv6Address(data[V6_ADDRESS:V6_SCOPE])
+        return SocketAddress(str(address), port, struct.unpack_from("=I", data, V6_SCOPE)[0])
+    return None
+
+
+def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
+    """Put an address into a record's name field. Returns the name's length, 0 for None."""
+    target[:] = 0
+    data = b"" if address is None else address.encode()
+    target[: len(data)] = np.frombuffer(data, dtype=np.uint8)
+    return len(data)
+
+
+def read_name(name: np.ndarray, length: int) -> SocketAddress | None:
+    """The address in a record's name field, or None."""
+    if not 0 < length <= NAME_LENGTH_MAX:
+        return None
+    return decode(bytes(bytearray(name[: int(length)])))

@@ -1,0 +1,174 @@
+"""What a channel URI asks of a subscription, checked, with the driver's defaults filled in.
+
+    uri + SubscriptionDefaults  ->  SubscriptionParameters
+
+Also refuses what may not stand on one destination of a channel. Addresses are `udp_channel`'s
+matter. Source: spec 9.2, Aeron 1.53.
+"""
+
+import enum
+from dataclasses import dataclass
+
+from driver.base.arith import I32_MAX
+from driver.base.errors import ConfigurationError
+from driver.channel import uri_param
+from driver.channel.timestamp_offsets import parse_offset, refuse_overlap
+from driver.channel.udp_channel import ControlMode
+from driver.channel.uri import ChannelUri
+
+STATIC = "static"
+CUBIC = "cubic"
+
+
+class Group(enum.Enum):
+    """Whether a receiver behaves as one of many, with NAK back-off and group semantics."""
+
+    TRUE = "true"
+    FALSE = "false"
+    INFER = "infer"
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionDefaults:
+    """The driver's settings for what a URI leaves open."""
+
+    is_reliable: bool = True
+    is_tethered: bool = True
+    is_rejoin: bool = True
+    is_sparse: bool = True
+    group: Group = Group.INFER
+    group_tag: int | None = None
+    initial_window_length: int = 128 * 1024
+    congestion_control: str = STATIC
+    socket_rcvbuf_length: int = 128 * 1024
+    """0 is the system's default, whose length is then below."""
+    system_rcvbuf_length: int = 212_992
+    untethered_window_limit_timeout_ns: int = 5_000_000_000
+    untethered_linger_timeout_ns: int | None = None
+    """None is the window limit timeout."""
+    untethered_resting_timeout_ns: int = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionParameters:
+    """Everything about a subscription that its URI can say."""
+
+    is_reliable: bool
+    is_tethered: bool
+    is_rejoin: bool
+    is_sparse: bool
+    group: Group
+    initial_window_length: int
+    congestion_control: str
+    untethered_window_limit_timeout_ns: int
+    untethered_linger_timeout_ns: int
+    untethered_resting_timeout_ns: int
+    group_tag: int | None = None
+    session_id: int | None = None
+    """None takes every session."""
+    nak_delay_ns: int | None = None
+    """None is the driver's delay."""
+    is_response: bool = False
+    response_endpoint: str | None = None
+    channel_receive_timestamp_offset: int | None = None
+    media_receive_timestamp_offset: int | None = None
+
+    def is_group(self, *, is_multicast: bool) -> bool:
+        """Whether many receivers are to be assumed, where the SETUP does not say so."""
+        return self.group is Group.TRUE or (self.group is Group.INFER and is_multicast)
+
+    def refuse_conflict(self, existing: "SubscriptionParameters") -> None:
+        """Raise unless both can share one endpoint and stream."""
+        for key, wanted, found in (
+            (uri_param.RELIABLE, self.is_reliable, existing.is_reliable),
+            (uri_param.REJOIN, self.is_rejoin, existing.is_rejoin),
+        ):
+            if wanted != found:
+                raise ConfigurationError(
+                    f"{key}={str(wanted).lower()}: an existing subscription of the same endpoint "
+                    f"and stream has {str(found).lower()}"
+                )
+
+
+def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParameters:
+    """Read the parameters of a subscription."""
+    limit_ns = _or_default(
+        uri.duration_ns(uri_param.UNTETHERED_WINDOW_LIMIT_TIMEOUT),
+        defaults.untethered_window_limit_timeout_ns,
+    )
+    linger_ns = _or_default(defaults.untethered_linger_timeout_ns, limit_ns)
+    offsets = (
+        uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET,
+        uri_param.MEDIA_RECEIVE_TIMESTAMP_OFFSET,
+    )
+    refuse_overlap(uri, *offsets)
+    group_tag = uri.int64(uri_param.GROUP_TAG)
+    return SubscriptionParameters(
+        is_reliable=_flag(uri, uri_param.RELIABLE, defaults.is_reliable),
+        is_tethered=_flag(uri, uri_param.TETHER, defaults.is_tethered),
+        is_rejoin=_flag(uri, uri_param.REJOIN, defaults.is_rejoin),
+        is_sparse=_flag(uri, uri_param.SPARSE, defaults.is_sparse),
+        group=_group(uri, defaults),
+        initial_window_length=_window_length(uri, defaults),
+        congestion_control=_congestion_control(uri, defaults),
+        untethered_window_limit_timeout_ns=limit_ns,
+        untethered_linger_timeout_ns=_or_default(
+            uri.duration_ns(uri_param.UNTETHERED_LINGER_TIMEOUT), linger_ns
+        ),
+        untethered_resting_timeout_ns=_or_default(
+            uri.duration_ns(uri_param.UNTETHERED_RESTING_TIMEOUT),
+            defaults.untethered_resting_timeout_ns,
+        ),
+        group_tag=defaults.group_tag if group_tag is None else group_tag,
+        session_id=uri.int32(uri_param.SESSION_ID),
+        nak_delay_ns=uri.duration_ns(uri_param.NAK_DELAY),
+        is_response=uri.get(uri_param.CONTROL_MODE) == ControlMode.RESPONSE.value,
+        response_endpoint=uri.get(uri_param.RESPONSE_ENDPOINT),
+        channel_receive_timestamp_offset=parse_offset(uri, offsets[0]),
+        media_receive_timestamp_offset=parse_offset(uri, offsets[1]),
+    )
+
+
+def _window_length(uri: ChannelUri, defaults: SubscriptionDefaults) -> int:
+    window = uri.size(uri_param.RECEIVER_WINDOW, 1, I32_MAX)
+    text = uri.get(uri_param.RECEIVER_WINDOW)
+    if window is None:
+        window = defaults.initial_window_length
+    if uri.is_udp:
+        configured = uri.size(uri_param.SOCKET_RCVBUF)
+        rcvbuf_length = configured or defaults.socket_rcvbuf_length or defaults.system_rcvbuf_length
+        if window > rcvbuf_length:
+            raise ConfigurationError(
+                f"{uri_param.RECEIVER_WINDOW}={text or window}: expected at most the socket's "
+                f"receive buffer of {rcvbuf_length} bytes; raise {uri_param.SOCKET_RCVBUF} or "
+                "aeron.socket.so_rcvbuf"
+            )
+    return window
+
+
+def _congestion_control(uri: ChannelUri, defaults: SubscriptionDefaults) -> str:
+    text = uri.get(uri_param.CONGESTION_CONTROL) or defaults.congestion_control
+    if text not in (STATIC, CUBIC):
+        raise ConfigurationError(
+            f"{uri_param.CONGESTION_CONTROL}={text}: expected {STATIC} or {CUBIC}"
+        )
+    return text
+
+
+def _group(uri: ChannelUri, defaults: SubscriptionDefaults) -> Group:
+    text = uri.get(uri_param.GROUP)
+    if text is None:
+        return defaults.group
+    for group in Group:
+        if group.value == text:
+            return group
+    raise ConfigurationError(f"{uri_param.GROUP}={text}: expected true, false or infer")
+
+
+def _flag(uri: ChannelUri, key: str, default: bool) -> bool:
+    value = uri.boolean(key)
+    return default if value is None else value
+
+
+def _or_default(value: int | None, default: int) -> int:
+    return default if value is None else value

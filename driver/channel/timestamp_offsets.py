@@ -1,0 +1,30 @@
+"""Where in a message a channel writes times: an offset of the payload, or the reserved value."""
+
+import itertools
+
+from driver.base.arith import I32_MAX
+from driver.base.errors import ConfigurationError
+from driver.channel.uri import ChannelUri
+
+TIMESTAMP_LENGTH = 8
+RESERVED_OFFSET = -8
+"""The reserved value lies in the eight bytes before the payload."""
+
+
+def parse_offset(uri: ChannelUri, key: str) -> int | None:
+    """Bytes from the beginning of the payload, RESERVED_OFFSET, or None when not asked for."""
+    if uri.get(key) == "reserved":
+        return RESERVED_OFFSET
+    return uri.int32(key, 0, I32_MAX - TIMESTAMP_LENGTH)
+
+
+def refuse_overlap(uri: ChannelUri, *keys: str) -> None:
+    """Raise when two of the timestamps would share bytes."""
+    places = [(offset, key) for key in keys if (offset := parse_offset(uri, key)) is not None]
+    places.sort()
+    for (offset, key), (later, later_key) in itertools.pairwise(places):
+        if later < offset + TIMESTAMP_LENGTH:
+            raise ConfigurationError(
+                f"{later_key}={uri.get(later_key)}: expected {TIMESTAMP_LENGTH} bytes of its own, "
+                f"overlaps {key}={uri.get(key)}"
+            )

@@ -1,0 +1,248 @@
+"""A UDP channel with its addresses worked out: what to bind, where to send, which are one.
+
+                      local_data           remote_data        local_control    remote_control
+    unicast           interface            endpoint           interface        endpoint
+    control=          control              endpoint           control          endpoint
+    multicast         interface            group              interface        group + 1
+
+A publication binds `local_data` and sends to `remote_data`; a subscription binds `remote_data`, and
+answers to the source of its data, to an explicit control address (`local_control`) or to the
+control group (`remote_control`). Channels with equal `canonical_form` share one endpoint. Opens no
+socket. Source: spec 9.3, Aeron 1.53.
+"""
+
+import enum
+import ipaddress
+from dataclasses import dataclass
+
+from driver.channel import address_text, uri_param
+from driver.channel.interface_search import find_interface
+from driver.channel.resolver import NetworkInterface, Resolver
+from driver.channel.socket_address import SocketAddress
+from driver.channel.uri import ChannelUri, InvalidChannelError
+from driver.channel.uri_value import parse_int64
+
+ANY_V4 = SocketAddress("0.0.0.0", 0)
+ANY_V6 = SocketAddress("::", 0)
+
+
+class ControlMode(enum.Enum):
+    """Who tells a multi-destination channel its destinations."""
+
+    NONE = "none"
+    DYNAMIC = "dynamic"
+    MANUAL = "manual"
+    RESPONSE = "response"
+
+
+@dataclass(frozen=True, slots=True)
+class UdpChannel:
+    """One resolved channel; `resolve` makes it."""
+
+    uri: ChannelUri
+    canonical_form: str
+    local_data: SocketAddress
+    remote_data: SocketAddress
+    local_control: SocketAddress
+    remote_control: SocketAddress
+    control_mode: ControlMode = ControlMode.NONE
+    has_endpoint: bool = False
+    has_control: bool = False
+    is_multicast: bool = False
+    interface: NetworkInterface | None = None
+    """Where groups are joined and sent from; None unless multicast."""
+    ttl: int | None = None
+    """Time to live of multicast datagrams; None is the driver's default."""
+    socket_sndbuf_length: int | None = None
+    socket_rcvbuf_length: int | None = None
+    receiver_window_length: int | None = None
+    nak_delay_ns: int | None = None
+    channel_tag: int | None = None
+    entity_tag: int | None = None
+
+    @property
+    def is_multi_destination(self) -> bool:
+        """Whether frames go to a list of destinations that others keep."""
+        return self.control_mode in (ControlMode.DYNAMIC, ControlMode.MANUAL)
+
+    @property
+    def has_group_semantics(self) -> bool:
+        """Whether more than one receiver is to be expected."""
+        return self.is_multicast or self.is_multi_destination
+
+    @property
+    def is_connectable(self) -> bool:
+        """Whether a publication's socket can be connected to its one remote address."""
+        return self.control_mode is ControlMode.NONE and self.has_endpoint
+
+    def matches_tag(self, other: "UdpChannel") -> bool:
+        """Whether both carry the same channel tag; then what they both say must agree."""
+        if self.channel_tag is None or self.channel_tag != other.channel_tag:
+            return False
+        if self.control_mode is not other.control_mode:
+            raise InvalidChannelError(
+                f"{uri_param.TAGS}={self.channel_tag}: control mode of '{self.uri}' does not match "
+                f"'{other.uri}'"
+            )
+        says_endpoint = self.has_endpoint and self.remote_data != other.remote_data
+        says_control = self.has_control and self.local_control != other.local_control
+        if says_endpoint or says_control:
+            raise InvalidChannelError(
+                f"{uri_param.TAGS}={self.channel_tag}: addresses of '{self.uri}' do not match "
+                f"'{other.uri}'"
+            )
+        return True
+
+
+def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
+    """Work out the addresses of a channel.
+
+    `unique_id` sets apart channels whose addresses the system will choose; each call has its own.
+    """
+    assert uri.is_udp
+    tags = parse_tags(uri)
+    mode = _control_mode(uri)
+    endpoint = _address(uri, uri_param.ENDPOINT, resolver)
+    control = _address(uri, uri_param.CONTROL, resolver)
+    _check_presence(uri, mode, endpoint, control, tags)
+    if endpoint is not None and endpoint.is_multicast:
+        addresses = _multicast(uri, endpoint, resolver)
+    else:
+        addresses = _unicast(uri, endpoint, control, resolver)
+    local_data, remote_data, local_control, remote_control, interface = addresses
+    is_chosen_by_system = (
+        (endpoint is None and control is None)
+        or (endpoint is not None and endpoint.port == 0)
+        or (control is not None and control.port == 0)
+    )
+    suffix = ""
+    if is_chosen_by_system:
+        suffix = f"-{unique_id}" if tags[0] is None else f"#{tags[0]}"
+    return UdpChannel(
+        uri=uri,
+        canonical_form=_canonical_form(uri, local_data, remote_data, interface) + suffix,
+        local_data=local_data,
+        remote_data=remote_data,
+        local_control=local_control,
+        remote_control=remote_control,
+        control_mode=mode,
+        has_endpoint=endpoint is not None,
+        has_control=control is not None,
+        is_multicast=interface is not None,
+        interface=interface,
+        ttl=uri.int32(uri_param.TTL, 0, 255),
+        socket_sndbuf_length=uri.size(uri_param.SOCKET_SNDBUF, maximum=(1 << 31) - 1),
+        socket_rcvbuf_length=uri.size(uri_param.SOCKET_RCVBUF, maximum=(1 << 31) - 1),
+        receiver_window_length=uri.size(uri_param.RECEIVER_WINDOW, maximum=(1 << 31) - 1),
+        nak_delay_ns=uri.duration_ns(uri_param.NAK_DELAY),
+        channel_tag=tags[0],
+        entity_tag=tags[1],
+    )
+
+
+def parse_tags(uri: ChannelUri) -> tuple[int | None, int | None]:
+    """Channel tag and entity tag of any URI, IPC too; -1 is nobody's tag."""
+    text = uri.get(uri_param.TAGS)
+    if text is None:
+        return None, None
+    pieces = text.split(",")
+    if len(pieces) > 2:
+        raise InvalidChannelError(f"{uri_param.TAGS}={text}: expected channelTag[,entityTag]")
+    tags = [parse_int64(uri_param.TAGS, piece) if piece else None for piece in pieces]
+    if -1 in tags:
+        raise InvalidChannelError(f"{uri_param.TAGS}={text}: the tag -1 is reserved")
+    return tags[0], tags[1] if len(tags) == 2 else None
+
+
+def _control_mode(uri: ChannelUri) -> ControlMode:
+    text = uri.get(uri_param.CONTROL_MODE)
+    for mode in ControlMode:
+        if mode.value == text:
+            return mode
+    return ControlMode.NONE
+
+
+def _address(uri: ChannelUri, key: str, resolver: Resolver) -> SocketAddress | None:
+    text = uri.get(key)
+    if text is None:
+        return None
+    parsed = address_text.parse_host_port(key, text)
+    host, scope_id = resolver.resolve(parsed.host, key)
+    return SocketAddress(host, parsed.port, scope_id)
+
+
+def _check_presence(
+    uri: ChannelUri,
+    mode: ControlMode,
+    endpoint: SocketAddress | None,
+    control: SocketAddress | None,
+    tags: tuple[int | None, int | None],
+) -> None:
+    speaks_for_itself = mode in (ControlMode.MANUAL, ControlMode.RESPONSE)
+    if endpoint is None and control is None and tags[0] is None and not speaks_for_itself:
+        raise InvalidChannelError(
+            f"channel '{uri}': expected one of endpoint, control, tags, "
+            "or control-mode=manual or response"
+        )
+    if mode is ControlMode.DYNAMIC and control is None:
+        raise InvalidChannelError(f"channel '{uri}': control-mode=dynamic requires control")
+    if control is not None and control.is_multicast:
+        raise InvalidChannelError(
+            f"{uri_param.CONTROL}={uri.get(uri_param.CONTROL)}: expected a unicast address"
+        )
+
+
+_Addresses = tuple[
+    SocketAddress, SocketAddress, SocketAddress, SocketAddress, NetworkInterface | None
+]
+
+
+def _multicast(uri: ChannelUri, endpoint: SocketAddress, resolver: Resolver) -> _Addresses:
+    """Data goes to the group, which is odd, and control frames to the next, even, one."""
+    if endpoint.ip.packed[-1] % 2 == 0:
+        raise InvalidChannelError(
+            f"{uri_param.ENDPOINT}={uri.get(uri_param.ENDPOINT)}: expected a multicast address "
+            "with an odd last byte; the even one after it carries control frames"
+        )
+    control_host = str(ipaddress.ip_address(int(endpoint.ip) + 1))
+    remote_control = SocketAddress(control_host, endpoint.port, endpoint.scope_id)
+    found, port = find_interface(uri, endpoint.family, resolver, is_multicast=True)
+    assert found is not None
+    local = SocketAddress(found.host, port, found.scope_id)
+    return local, endpoint, local, remote_control, found
+
+
+def _unicast(
+    uri: ChannelUri,
+    endpoint: SocketAddress | None,
+    control: SocketAddress | None,
+    resolver: Resolver,
+) -> _Addresses:
+    known = endpoint or control or ANY_V4
+    any_host = ANY_V4 if known.ip.version == 4 else ANY_V6
+    remote = endpoint or any_host
+    if control is not None:
+        if control.family != remote.family:
+            raise InvalidChannelError(
+                f"channel '{uri}': control {control} and endpoint {remote} differ in family"
+            )
+        return control, remote, control, remote, None
+    found, port = find_interface(uri, known.family, resolver, is_multicast=False)
+    local = any_host.with_port(port)
+    if found is not None:
+        local = SocketAddress(found.host, port, found.scope_id)
+    return local, remote, local, remote, None
+
+
+def _canonical_form(
+    uri: ChannelUri,
+    local: SocketAddress,
+    remote: SocketAddress,
+    group_interface: NetworkInterface | None,
+) -> str:
+    """Names stay as they are written, so that a channel keeps its identity when a name moves."""
+    local_text, remote_text = local.text, remote.text
+    if group_interface is None:
+        local_text = uri.get(uri_param.CONTROL) or local_text
+        remote_text = uri.get(uri_param.ENDPOINT) or remote_text
+    return f"UDP-{local_text}-{remote_text}"

@@ -1,0 +1,217 @@
+"""Which sockets a channel needs: opened for real, or as mailboxes of a link.
+
+    publication    unicast        one, bound to the interface, connected to the endpoint
+                   many, response one, bound to control or the interface, not connected
+                   multicast      one that sends to the group, one that hears the control group
+    subscription   unicast        one, bound to the endpoint
+                   multicast      one, bound to any address, joined to the group
+
+A connected socket hears only its peer: receivers must answer from the socket that their data came
+in on. Source: spec 9.3, Aeron 1.53.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from driver.base.errors import DriverError
+from driver.channel.socket_address import SocketAddress, write_name
+from driver.channel.udp_channel import ANY_V4, ANY_V6, UdpChannel
+from driver.media import link
+from driver.media.link import Links
+from driver.media.port_manager import PORT_MAX, PortManager
+from driver.media.udp_socket import SocketOptions, UdpSocket, open_socket
+
+FIRST_EPHEMERAL_PORT = 49152
+"""Of simulated hosts; the first of the range that is set aside for it."""
+
+
+class OpenSocket(Protocol):
+    """What the conductor needs of a socket; `fd` is for the agents' kernels."""
+
+    fd: int
+    local: SocketAddress
+
+    def close(self) -> None:
+        """Give the fd back; only once every kernel that polls it has let go."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationSockets:
+    """The one or two sockets of a publication's channel."""
+
+    frames: OpenSocket
+    control: OpenSocket
+    """Where status messages and NAKs arrive; `frames` again unless multicast."""
+    is_connected: bool
+    """Whether datagrams need no destination."""
+
+    def close(self) -> None:
+        self.frames.close()
+        if self.control is not self.frames:
+            self.control.close()
+
+
+class Sockets(Protocol):
+    """Opens what a channel needs."""
+
+    def open_publication(self, channel: UdpChannel) -> PublicationSockets:
+        """Sockets for a channel that is published to."""
+
+    def open_subscription(self, channel: UdpChannel) -> OpenSocket:
+        """A socket for a channel, or one destination, that is received from."""
+
+
+@dataclass(slots=True)
+class SocketSettings:
+    """The driver's settings for what a channel leaves open."""
+
+    sndbuf_length: int = 0
+    """0 is the system's default."""
+    rcvbuf_length: int = 128 * 1024
+    multicast_ttl: int = 0
+    is_connecting: bool = True
+    """Whether unicast publications connect their sockets."""
+    sender_ports: PortManager = field(default_factory=PortManager)
+    receiver_ports: PortManager = field(default_factory=PortManager)
+
+
+class _ManagedSocket:
+    """A socket whose port goes back to its PortManager."""
+
+    def __init__(self, opened: UdpSocket, release: Callable[[], None]) -> None:
+        self._opened = opened
+        self._release = release
+        self.fd = opened.fd
+        self.local = opened.local
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            self.fd = -1
+            self._opened.close()
+            self._release()
+
+
+class UdpSockets:
+    """Opens real sockets."""
+
+    def __init__(self, settings: SocketSettings) -> None:
+        self.settings = settings
+
+    def open_publication(self, channel: UdpChannel) -> PublicationSockets:
+        options = self._options(channel)
+        if channel.is_multicast:
+            frames = open_socket(channel.local_data, options, channel.remote_data)
+            try:
+                control = self._open_group(channel, channel.remote_control)
+            except DriverError:
+                frames.close()
+                raise
+            return PublicationSockets(frames, control, is_connected=True)
+        is_connected = channel.is_connectable and self.settings.is_connecting
+        peer = channel.remote_data if is_connected else None
+        opened = _open_managed(channel.local_data, options, peer, self.settings.sender_ports)
+        return PublicationSockets(opened, opened, is_connected)
+
+    def open_subscription(self, channel: UdpChannel) -> OpenSocket:
+        if channel.is_multicast:
+            return self._open_group(channel, channel.remote_data)
+        ports = self.settings.receiver_ports
+        return _open_managed(channel.remote_data, self._options(channel), None, ports)
+
+    def _options(self, channel: UdpChannel, group: SocketAddress | None = None) -> SocketOptions:
+        return SocketOptions(
+            sndbuf_length=channel.socket_sndbuf_length or self.settings.sndbuf_length,
+            rcvbuf_length=channel.socket_rcvbuf_length or self.settings.rcvbuf_length,
+            interface=channel.interface,
+            group=group,
+            ttl=self.settings.multicast_ttl if channel.ttl is None else channel.ttl,
+        )
+
+    def _open_group(self, channel: UdpChannel, group: SocketAddress) -> UdpSocket:
+        any_host = ANY_V4 if group.ip.version == 4 else ANY_V6
+        return open_socket(any_host.with_port(group.port), self._options(channel, group))
+
+
+def _open_managed(
+    bind: SocketAddress, options: SocketOptions, peer: SocketAddress | None, ports: PortManager
+) -> _ManagedSocket:
+    port = ports.take(bind.port)
+    try:
+        opened = open_socket(bind.with_port(port), options, peer)
+    except DriverError:
+        ports.release(port)
+        raise
+    return _ManagedSocket(opened, lambda: ports.release(port))
+
+
+class LinkSocket:
+    """One mailbox in use."""
+
+    def __init__(self, links: Links, index: int, local: SocketAddress) -> None:
+        self._links = links
+        self._index = index
+        self.fd = link.FIRST_FD - index
+        self.local = local
+
+    def close(self) -> None:
+        if self.fd != -1:
+            self.fd = -1
+            self._links.mailboxes[self._index].is_open = 0
+
+
+class LinkSockets:
+    """Opens mailboxes for one simulated host, which has the one address `host` and no groups."""
+
+    def __init__(self, links: Links, host: SocketAddress) -> None:
+        self._links = links
+        self._host = host
+        self._next_port = FIRST_EPHEMERAL_PORT
+
+    def open_publication(self, channel: UdpChannel) -> PublicationSockets:
+        peer = channel.remote_data if channel.is_connectable else None
+        opened = self._open(channel, channel.local_data, peer)
+        return PublicationSockets(opened, opened, is_connected=peer is not None)
+
+    def open_subscription(self, channel: UdpChannel) -> OpenSocket:
+        return self._open(channel, channel.remote_data, None)
+
+    def _open(
+        self, channel: UdpChannel, bind: SocketAddress, peer: SocketAddress | None
+    ) -> LinkSocket:
+        if channel.is_multicast:
+            raise DriverError(f"channel '{channel.uri}': the simulated host joins no groups")
+        if not bind.is_unspecified and bind.host != self._host.host:
+            raise DriverError(f"cannot bind {bind}: the simulated host is {self._host.host}")
+        local = self._host.with_port(bind.port or self._choose_port())
+        if self._is_used(local):
+            raise DriverError(f"cannot bind {local}, the port is in use")
+        mailboxes = self._links.mailboxes
+        for index in range(mailboxes.size):
+            if mailboxes[index].is_open == 0:
+                return self._take(index, local, peer)
+        raise DriverError(f"cannot bind {local}: all {mailboxes.size} mailboxes are in use")
+
+    def _take(self, index: int, local: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
+        mailbox = self._links.mailboxes[index]
+        mailbox.local_length = write_name(mailbox.local, local)
+        mailbox.peer_length = write_name(mailbox.peer, peer)
+        for ring in (2 * index, 2 * index + 1):
+            self._links.rings[ring].head = self._links.rings[ring].tail = 0
+        mailbox.is_open = 1
+        return LinkSocket(self._links, index, local)
+
+    def _choose_port(self) -> int:
+        for _ in range(FIRST_EPHEMERAL_PORT, PORT_MAX + 1):
+            port = self._next_port
+            self._next_port = port + 1 if port < PORT_MAX else FIRST_EPHEMERAL_PORT
+            if not self._is_used(self._host.with_port(port)):
+                return port
+        raise DriverError(f"cannot bind {self._host}: every ephemeral port is in use")
+
+    def _is_used(self, address: SocketAddress) -> bool:
+        name = address.encode().ljust(28, b"\0")
+        return any(
+            mailbox.is_open and bytes(bytearray(mailbox.local)) == name
+            for mailbox in self._links.mailboxes
+        )

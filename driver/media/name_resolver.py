@@ -1,0 +1,48 @@
+"""Names to addresses, asked of the operating system.
+
+IPv4 is preferred, so that `localhost` is 127.0.0.1. A look-up may wait for a name server; numeric
+addresses never do. Source: spec 9.1, Aeron 1.53.
+"""
+
+import ipaddress
+import socket
+
+from driver.channel.resolver import NetworkInterface, UnknownHostError
+from driver.media.network_interfaces import list_interfaces
+
+
+class SystemResolver:
+    """The `Resolver` of a real machine."""
+
+    def resolve(self, host: str, key: str) -> tuple[str, int]:
+        """The numeric address of `host` and its scope id."""
+        literal = _literal(host)
+        if literal is not None:
+            return literal
+        reason = "it has no address"
+        for family in (socket.AF_INET, socket.AF_INET6):
+            try:
+                found = socket.getaddrinfo(host, None, family, socket.SOCK_DGRAM)
+            except (OSError, ValueError) as error:
+                reason = str(error)
+                continue
+            if found:
+                name = found[0][4]
+                scope_id = int(name[3]) if len(name) == 4 else 0
+                return str(name[0]).split("%")[0], scope_id
+        raise UnknownHostError(f"{key}={host}: unknown host: {reason}")
+
+    def interfaces(self) -> list[NetworkInterface]:
+        return list_interfaces()
+
+
+def _literal(host: str) -> tuple[str, int] | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    scope = getattr(address, "scope_id", None)
+    if scope is None:
+        return str(address), 0
+    # A scope is a number or an interface's name, which only the system can number.
+    return (str(address).split("%")[0], int(scope)) if scope.isdecimal() else None

@@ -1,0 +1,59 @@
+"""Which ports a driver may bind where a channel leaves the port open.
+
+A range of "0 0" leaves the choice to the system. Ports that channels name themselves are noted, so
+that they are not handed out. Another process may still hold a port; then binding fails and says so.
+Source: spec 9.3 and 10.1, Aeron 1.53.
+"""
+
+from driver.base.errors import ConfigurationError, DriverError
+
+PORT_MAX = 65535
+
+
+class PortManager:
+    """The ports of one side, senders or receivers, of one driver."""
+
+    def __init__(self, low: int = 0, high: int = 0) -> None:
+        self.low = low
+        self.high = high
+        self._next = low
+        self._used: dict[int, int] = {}
+
+    def take(self, port: int) -> int:
+        """The port to bind where the channel says `port`; 0 lets the system choose."""
+        if port == 0 and self.high == 0:
+            return 0
+        if port == 0:
+            port = self._find_free()
+        self._used[port] = self._used.get(port, 0) + 1
+        return port
+
+    def release(self, port: int) -> None:
+        """A port that `take` gave is not bound any more."""
+        count = self._used.pop(port, 0)
+        if count > 1:
+            self._used[port] = count - 1
+
+    def _find_free(self) -> int:
+        size = self.high - self.low + 1
+        for step in range(size):
+            port = self.low + (self._next - self.low + step) % size
+            if port not in self._used:
+                self._next = port + 1 if port < self.high else self.low
+                return port
+        raise DriverError(f"no port is free in the wildcard range {self.low} to {self.high}")
+
+
+def parse_port_range(setting: str, text: str) -> PortManager:
+    """A PortManager for a setting of the form "low high"."""
+    pieces = text.split()
+    if len(pieces) != 2 or not all(
+        piece.isascii() and piece.isdecimal() and len(piece) <= 9 for piece in pieces
+    ):
+        raise ConfigurationError(f"{setting}={text}: expected two ports such as 20000 20100")
+    low, high = int(pieces[0]), int(pieces[1])
+    if high > PORT_MAX:
+        raise ConfigurationError(f"{setting}={text}: expected ports of at most {PORT_MAX}")
+    if low > high or (low == 0 and high != 0):
+        raise ConfigurationError(f"{setting}={text}: expected 0 0, or 1 or more in rising order")
+    return PortManager(low, high)

@@ -1,0 +1,161 @@
+"""One UDP socket: made, configured, bound and perhaps connected; never read or written here.
+
+The kernels of `transport` do the reading and writing through the fd. Every failure is a DriverError
+that names the address and the errno; a half-made socket is closed. Source: spec 9.3, Aeron 1.53.
+"""
+
+import errno
+import os
+import socket
+import struct
+from dataclasses import dataclass
+
+from driver.base.errors import DriverError
+from driver.channel.resolver import NetworkInterface
+from driver.channel.socket_address import SocketAddress, from_python_name
+
+_IP_MULTICAST_ALL = 49
+_IPV6_MULTICAST_ALL = 29
+_BUFFER_LENGTH_MAX = (1 << 31) - 1
+
+
+class SocketError(DriverError):
+    """The system refused a socket; clients are told CHANNEL_ENDPOINT_ERROR or GENERIC_ERROR."""
+
+    def __init__(self, text: str, error: OSError) -> None:
+        self.code = error.errno or 0
+        reason = os.strerror(self.code) if self.code else str(error)
+        super().__init__(f"{text}: ({self.code}) {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class SocketOptions:
+    """What is set on a socket before it is bound; 0 and None leave the system's default."""
+
+    sndbuf_length: int = 0
+    rcvbuf_length: int = 0
+    interface: NetworkInterface | None = None
+    """Where groups are joined and sent from."""
+    group: SocketAddress | None = None
+    """The group to join; such a socket shares its port with others."""
+    ttl: int = 0
+    """Of multicast datagrams."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemBuffers:
+    """What the system gives a UDP socket when asked for nothing, and at most, in bytes."""
+
+    sndbuf_length: int
+    sndbuf_length_max: int
+    rcvbuf_length: int
+    rcvbuf_length_max: int
+
+
+class UdpSocket:
+    """An open, bound, non-blocking UDP socket."""
+
+    def __init__(self, handle: socket.socket) -> None:
+        self._handle = handle
+        self.fd = handle.fileno()
+        self.local: SocketAddress = from_python_name(handle.getsockname())
+
+    @property
+    def sndbuf_length(self) -> int:
+        return self._handle.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+    @property
+    def rcvbuf_length(self) -> int:
+        return self._handle.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+
+    def close(self) -> None:
+        """Close the socket; only once every kernel that polls the fd has let go of it."""
+        self._handle.close()
+        self.fd = -1
+
+
+def open_socket(
+    bind: SocketAddress, options: SocketOptions, connect: SocketAddress | None = None
+) -> UdpSocket:
+    """A socket bound to `bind`, hearing only `connect` if that is given."""
+    doing = f"cannot make a socket for {bind}"
+    handle = None
+    try:
+        handle = socket.socket(bind.family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        handle.setblocking(False)
+        doing = f"cannot configure the socket for {bind}"
+        _configure(handle, bind, options)
+        doing = f"cannot bind {bind}"
+        handle.bind(bind.python_name)
+        if options.group is not None:
+            doing = f"cannot join group {options.group} on {_name_of(options.interface)}"
+            _join(handle, options.group, options.interface)
+        if connect is not None:
+            doing = f"cannot connect {bind} to {connect}"
+            handle.connect(connect.python_name)
+        return UdpSocket(handle)
+    except OSError as error:
+        if handle is not None:
+            handle.close()
+        if error.errno == errno.EADDRINUSE:
+            doing += ", the port is in use"
+        raise SocketError(doing, error) from error
+
+
+def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOptions) -> None:
+    if bind.family == socket.AF_INET6:
+        handle.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    if options.sndbuf_length > 0:
+        handle.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.sndbuf_length)
+    if options.rcvbuf_length > 0:
+        handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.rcvbuf_length)
+    if options.group is not None:
+        handle.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        handle.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if options.interface is None:
+        return
+    if bind.family == socket.AF_INET:
+        request = _ipv4_request("0.0.0.0", options.interface)
+        handle.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, request)
+        if options.ttl > 0:
+            handle.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, options.ttl)
+    else:
+        index = options.interface.index
+        handle.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+        if options.ttl > 0:
+            handle.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, options.ttl)
+
+
+def _join(handle: socket.socket, group: SocketAddress, interface: NetworkInterface | None) -> None:
+    """Join a group, and hear no group that only another socket joined."""
+    assert interface is not None, "a group is joined on an interface"
+    if group.family == socket.AF_INET:
+        request = _ipv4_request(group.host, interface)
+        handle.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
+        handle.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+    else:
+        request = group.ip.packed + struct.pack("=i", interface.index)
+        handle.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, request)
+        handle.setsockopt(socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL, 0)
+
+
+def _ipv4_request(group: str, interface: NetworkInterface) -> bytes:
+    """struct ip_mreqn."""
+    local = socket.inet_aton(interface.host)
+    return socket.inet_aton(group) + local + struct.pack("=i", interface.index)
+
+
+def _name_of(interface: NetworkInterface | None) -> str:
+    return "no interface" if interface is None else f"{interface.name} ({interface.host})"
+
+
+def probe_system_buffers() -> SystemBuffers:
+    """Ask the system, with a socket that is thrown away, for its buffer lengths."""
+    lengths = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            lengths.append(handle.getsockopt(socket.SOL_SOCKET, option))
+            # The kernel takes the largest it allows from a request for more.
+            handle.setsockopt(socket.SOL_SOCKET, option, _BUFFER_LENGTH_MAX)
+            lengths.append(handle.getsockopt(socket.SOL_SOCKET, option))
+    return SystemBuffers(*lengths)
