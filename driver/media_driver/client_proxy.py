@@ -1,0 +1,43 @@
+"""How the driver speaks to its clients: every response goes into the broadcast, for all to hear.
+
+Clients pick out what concerns them by correlation and registration ids.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from driver.cnc import broadcast
+from driver.command.response import ErrorResponse, OperationSuccess
+
+
+class Sayable(Protocol):
+    """A response of `driver.command`."""
+
+    TYPE_ID: int
+
+    def encode(self) -> bytes:
+        """The bytes of the message."""
+
+
+class ClientProxy:
+    """The transmitting end of the to-clients buffer."""
+
+    def __init__(self, to_clients: np.ndarray) -> None:
+        self._to_clients = to_clients
+
+    def tell(self, response: Sayable) -> None:
+        """Say a response to all clients."""
+        content = np.frombuffer(response.encode(), dtype=np.uint8).copy()
+        status = broadcast.transmit(
+            self._to_clients, int(response.TYPE_ID), content, 0, content.size
+        )
+        assert status == broadcast.OK, f"response of {content.size} bytes not sent: {status}"
+
+    def succeed(self, correlation_id: int) -> None:
+        """A command was carried out."""
+        self.tell(OperationSuccess(correlation_id))
+
+    def fail(self, correlation_id: int, error_code: int, message: str) -> None:
+        """A command was refused; an overlong explanation is cut."""
+        self.tell(ErrorResponse(correlation_id, error_code, message[:8192]))

@@ -1,0 +1,73 @@
+"""What the conductor's parts share: settings, the cnc file, the agents' state, and the ways to reach them.
+
+One value made by the composition root and handed to each part; nothing here decides anything.
+"""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from driver.base.clock import Clock
+from driver.channel.resolver import Resolver
+from driver.cnc import counters, ring_buffer
+from driver.cnc.cnc_file import CncFile
+from driver.cnc.error_log import ErrorLog
+from driver.media.channel_sockets import Sockets
+from driver.media.udp_socket import SystemBuffers
+from driver.media_driver import system_counters
+from driver.media_driver.agent_proxy import AgentProxy
+from driver.media_driver.client_proxy import ClientProxy
+from driver.media_driver.conductor_state import ConductorState
+from driver.media_driver.context import Context
+from driver.media_driver.loss_report import LossReport
+from driver.media_driver.receiver_state import ReceiverState
+from driver.media_driver.sender_state import SenderState
+from driver.media_driver.stream_counters import StreamCounters
+from driver.media_driver.subscriber_positions import PositionPool
+
+
+@dataclass(frozen=True)
+class Facilities:
+    """The parts, each with one owner; the conductor's thread is the only one that uses this."""
+
+    context: Context
+    clock: Clock
+    cnc: CncFile
+    values: np.ndarray
+    counters: StreamCounters
+    clients: ClientProxy
+    error_log: ErrorLog
+    sender: SenderState
+    receiver: ReceiverState
+    conductor: ConductorState
+    sender_proxy: AgentProxy
+    receiver_proxy: AgentProxy
+    positions: PositionPool
+    loss_report: LossReport
+    resolver: Resolver
+    sockets: Sockets
+    system_buffers: SystemBuffers
+    random: random.Random
+
+    def next_correlation_id(self) -> int:
+        """An id that no client and no image of this driver has had."""
+        return int(ring_buffer.next_correlation_id(self.cnc.to_driver))
+
+    def publication_file(self, registration_id: int) -> Path:
+        """Where a publication's log lives."""
+        return self.context.dir / "publications" / f"{registration_id}.logbuffer"
+
+    def image_file(self, correlation_id: int) -> Path:
+        """Where an image's log lives."""
+        return self.context.dir / "images" / f"{correlation_id}.logbuffer"
+
+    def record_error(self, code: int, text: str) -> None:
+        """Note an error where tools will find it, and count it."""
+        self.error_log.record(code, text)
+        counters.increment(self.values, system_counters.ERRORS)
+
+    def note_mapped(self, delta_bytes: int) -> None:
+        """Keep the count of bytes that are mapped."""
+        counters.add(self.values, system_counters.BYTES_CURRENTLY_MAPPED, delta_bytes)

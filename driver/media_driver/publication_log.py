@@ -1,0 +1,206 @@
+"""What every local publication has, on the network or not: its log, its identity, and who holds it.
+
+    ACTIVE --last holder gone--> DRAINING --all consumed--> LINGER --time--> DONE
+
+Source: spec 2.2 and 4.8, Aeron 1.53.
+"""
+
+import enum
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from driver.base.arith import wrap_i32
+from driver.channel.publication_parameters import (
+    InitialPosition,
+    PublicationDefaults,
+    PublicationParameters,
+)
+from driver.logbuffer import descriptor, position
+from driver.logbuffer.log_buffer import LogBuffer
+from driver.logbuffer.parameters import LogParameters
+from driver.media.udp_socket import SystemBuffers
+from driver.media_driver import subscriber_positions
+from driver.media_driver.agent_proxy import fill_record
+from driver.media_driver.context import Context
+from driver.media_driver.facilities import Facilities
+
+
+class State(enum.Enum):
+    """Where a publication is in its life."""
+
+    ACTIVE = "active"
+    DRAINING = "draining"
+    LINGER = "linger"
+    DONE = "done"
+
+
+@dataclass(eq=False)
+class LocalPublication:
+    """The part that network and IPC publications share."""
+
+    registration_id: int
+    client_id: int
+    session_id: int
+    stream_id: int
+    channel_text: str
+    parameters: PublicationParameters
+    is_exclusive: bool
+    log: LogBuffer
+    limit_slot: int
+    record: np.record
+    """Its PUBLICATION_LIMIT record, which also heads the list of its local readers."""
+    state: State = State.ACTIVE
+    state_since_ns: int = 0
+    holders: set[int] = field(default_factory=set)
+    """Registration ids that clients hold it by; a shared one has several."""
+    counter_ids: list[int] = field(default_factory=list)
+    source_identity: str = "aeron:ipc"
+
+    @property
+    def log_path(self) -> Path:
+        """What clients map."""
+        return self.log.path
+
+    def producer_position(self) -> int:
+        """How far its publishers have claimed."""
+        return self.log.producer_position()
+
+    def set_end_of_stream(self, end_position: int) -> None:
+        """Tell readers of the log where the stream ends."""
+        descriptor.put_end_of_stream_position_release(self.log.log, self.log.meta_at, end_position)
+
+    def set_connected(self, is_connected: bool) -> None:
+        """Tell publishers whether anybody listens."""
+        descriptor.put_is_connected_release(self.log.log, self.log.meta_at, int(is_connected))
+
+
+def defaults_of(context: Context, buffers: SystemBuffers) -> PublicationDefaults:
+    """What the driver's settings say where a channel is silent."""
+    return PublicationDefaults(
+        term_length=context.term_buffer_length,
+        ipc_term_length=context.ipc_term_buffer_length,
+        mtu_length=context.mtu_length,
+        ipc_mtu_length=context.ipc_mtu_length,
+        window_length=context.publication_window_length,
+        ipc_window_length=context.ipc_publication_window_length,
+        linger_ns=context.publication_linger_timeout_ns,
+        is_sparse=context.term_buffer_sparse_file,
+        spies_simulate_connection=context.spies_simulate_connection,
+        max_resend=context.max_resend,
+        socket_sndbuf_length=context.socket_sndbuf_length,
+        system_sndbuf_length=buffers.sndbuf_length,
+        untethered_window_limit_timeout_ns=context.untethered_window_limit_timeout_ns,
+        untethered_resting_timeout_ns=context.untethered_resting_timeout_ns,
+    )
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a new stream begins."""
+
+    initial_term_id: int
+    term_id: int
+    term_offset: int
+    position: int
+
+    def as_initial_position(self) -> InitialPosition:
+        """What a channel that asks for this very start would say."""
+        return InitialPosition(self.initial_term_id, self.term_id, self.term_offset)
+
+
+def start_of(parts: Facilities, parameters: PublicationParameters) -> Start:
+    """The start that the channel asks for, or a random initial term id.
+
+    A start at the very end of a term is the beginning of the next.
+    """
+    wanted = parameters.initial_position
+    if wanted is None:
+        term_id = wrap_i32(parts.random.getrandbits(32))
+        return Start(term_id, term_id, 0, 0)
+    term_id, offset = wanted.term_id, wanted.term_offset
+    if offset == parameters.term_length:
+        term_id, offset = int(wrap_i32(term_id + 1)), 0
+    shift = parameters.term_length.bit_length() - 1
+    at = int(position.of(term_id, offset, shift, wanted.initial_term_id))
+    return Start(wanted.initial_term_id, term_id, offset, at)
+
+
+def create_log(
+    parts: Facilities,
+    registration_id: int,
+    session_id: int,
+    stream_id: int,
+    parameters: PublicationParameters,
+    start: Start,
+    *,
+    is_exclusive: bool,
+    is_group: bool,
+) -> LogBuffer:
+    """Make the log of a new publication."""
+    context = parts.context
+    kind = descriptor.EXCLUSIVE_PUBLICATION if is_exclusive else descriptor.CONCURRENT_PUBLICATION
+    explicit_resend = parameters.max_resend if "max-resend" in parameters.explicit else 0
+    log = LogBuffer.create(
+        parts.publication_file(registration_id),
+        LogParameters(
+            type=kind,
+            correlation_id=registration_id,
+            session_id=session_id,
+            stream_id=stream_id,
+            initial_term_id=start.initial_term_id,
+            term_length=parameters.term_length,
+            mtu_length=parameters.mtu_length,
+            page_size=context.file_page_size,
+            start_term_id=start.term_id,
+            start_term_offset=start.term_offset,
+            publication_window_length=parameters.window_length,
+            max_resend=explicit_resend,
+            entity_tag=-1 if parameters.entity_tag is None else parameters.entity_tag,
+            response_correlation_id=parameters.response_correlation_id,
+            linger_timeout_ns=parameters.linger_ns,
+            untethered_window_limit_timeout_ns=parameters.untethered_window_limit_timeout_ns,
+            untethered_resting_timeout_ns=parameters.untethered_resting_timeout_ns,
+            untethered_linger_timeout_ns=parameters.untethered_linger_timeout_ns,
+            group=is_group,
+            is_response=parameters.is_response,
+            sparse=parameters.is_sparse,
+            signal_eos=parameters.signal_eos,
+            spies_simulate_connection=parameters.spies_simulate_connection,
+        ),
+        sparse=parameters.is_sparse,
+        check_storage=context.perform_storage_checks,
+    )
+    parts.note_mapped(log.length)
+    return log
+
+
+def delete_log(parts: Facilities, log: LogBuffer) -> None:
+    """Remove a log that nobody of ours uses any more; clients may still have it mapped."""
+    length, path = log.length, log.path
+    log.close()
+    path.unlink(missing_ok=True)
+    parts.note_mapped(-length)
+
+
+def fill_limit(
+    record: np.record, log: LogBuffer, parameters: PublicationParameters, start: Start, kind: int
+) -> None:
+    """Set up the conductor's record of a publication's limit."""
+    fill_record(
+        record,
+        kind=kind,
+        log_address=log.address,
+        log_length=log.length,
+        meta_at=log.meta_at,
+        term_length=log.term_length,
+        bits=log.bits,
+        initial_term_id=log.initial_term_id,
+        window_length=parameters.window_length,
+        spies_simulate_connection=int(parameters.spies_simulate_connection),
+        first_subscriber=subscriber_positions.NONE,
+        clean_position=start.position,
+        trip_limit=start.position,
+        consumer_position=start.position,
+    )

@@ -1,0 +1,120 @@
+"""Everything that the receiver's kernels reach: one named tuple of arrays, made once by the conductor.
+
+The receiver owns all of it while it runs, except the log buffers behind the addresses, the counters, the two queues, and
+the words of an image that are the conductor's (see `publication_image`).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driver.base import handoff, idle
+from driver.media import link, transport
+from driver.media.receive_endpoint import make_receive_endpoints
+from driver.media.stream_map import make_stream_map
+from driver.media_driver.publication_image import make_connections, make_images
+
+RECEIVE_SLOTS = 64
+DATA_SLOT_LENGTH = 65_536
+"""Room for the largest UDP datagram."""
+PENDING_SETUPS_MAX = 1024
+
+ADD_ENDPOINT = 1  # endpoint slot
+REMOVE_ENDPOINT = 2  # endpoint slot; answered by ENDPOINT_RELEASED
+ADD_INTEREST = 3  # endpoint slot, stream id, has session, session id
+REMOVE_INTEREST = 4  # endpoint slot, stream id, has session, session id
+ADD_IMAGE = 5  # image slot
+REMOVE_IMAGE = 6  # image slot, cool down; answered by IMAGE_RELEASED
+IMAGE_FAILED = 7  # endpoint slot, stream id, session id: the set-up may be tried again
+END_COOL_DOWN = 8  # endpoint slot, stream id, session id
+START_DRAINING = 9  # image slot, status at once: status messages carry end of stream from now on
+
+ENDPOINT_RELEASED = 1  # endpoint slot
+IMAGE_RELEASED = 2  # image slot
+CREATE_IMAGE = 3  # see dispatcher.py for the words
+SEND_FAILED = 4  # endpoint slot, negative errno
+
+RECEIVER = np.dtype(
+    [
+        ("image_count", "i8"),  # entries of `active`
+        ("endpoint_count", "i8"),  # entries of `polled`
+        ("pending_count", "i8"),  # entries of `pending`
+        ("session_limit", "i8"),  # images of one stream on one endpoint
+        ("liveness_timeout_ns", "i8"),  # of a connection's frames
+    ]
+)
+
+PENDING_SETUP = np.dtype(
+    [
+        ("endpoint", "i8"),
+        ("stream_id", "i8"),
+        ("session_id", "i8"),
+        ("deadline_ns", "i8"),
+        ("is_periodic", "i8"),  # asks again and again at an explicit control address
+    ]
+)
+
+
+class ReceiverState(NamedTuple):
+    """The arrays; see the modules that declare the records for what is in them."""
+
+    agent: np.ndarray  # RECEIVER[1]
+    images: np.ndarray  # PUBLICATION_IMAGE[n]
+    words: np.ndarray  # the same memory as uint8
+    connections: np.ndarray  # CONNECTION[n * CONNECTIONS_MAX]
+    endpoints: np.ndarray  # RECEIVE_ENDPOINT[m]
+    active: np.ndarray  # int64[n], slots of the images in service
+    polled: np.ndarray  # int64[m], slots of the endpoints in service
+    interests: np.ndarray  # STREAM_ENTRY[...], stream -> ALL_SESSIONS or SOME_SESSIONS
+    wanted: np.ndarray  # STREAM_ENTRY[...], session of a stream -> number of subscriptions
+    sessions: np.ndarray  # STREAM_ENTRY[...], session of a stream -> image slot or state
+    pending: np.ndarray  # PENDING_SETUP[...]
+    counters: np.ndarray  # uint8, the counter values of cnc.dat
+    commands: np.ndarray  # queue, conductor to receiver
+    events: np.ndarray  # queue, receiver to conductor
+    record: np.ndarray  # int64[24], scratch for the queues
+    scratch: np.ndarray  # uint8[64], frames being written
+    inbox: Any  # transport.ReceiveBatch
+    links: Any  # link.Links, empty on real sockets
+    idle: np.ndarray  # IDLE[1]
+    cycle: np.ndarray  # DUTY_CYCLE[1]
+
+
+def make_receiver_state(
+    counters: np.ndarray,
+    cycle: np.ndarray,
+    *,
+    images: int = 1024,
+    endpoints: int = 1024,
+    session_limit: int = (1 << 31) - 1,
+    liveness_timeout_ns: int = 10_000_000_000,
+    idle_state: np.ndarray | None = None,
+    links: Any = None,
+) -> ReceiverState:
+    """Blank state for a receiver; pages that are never used cost nothing."""
+    agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
+    agent[0].session_limit = session_limit
+    agent[0].liveness_timeout_ns = liveness_timeout_ns
+    records, words = make_images(images)
+    return ReceiverState(
+        agent=agent,
+        images=records,
+        words=words,
+        connections=make_connections(images),
+        endpoints=make_receive_endpoints(endpoints),
+        active=np.zeros(images, dtype=np.int64),
+        polled=np.zeros(endpoints, dtype=np.int64),
+        interests=make_stream_map(endpoints),
+        wanted=make_stream_map(images),
+        sessions=make_stream_map(2 * images),
+        pending=np.zeros(PENDING_SETUPS_MAX, dtype=PENDING_SETUP).view(np.recarray),
+        counters=counters,
+        commands=handoff.make_queue(),
+        events=handoff.make_queue(),
+        record=handoff.make_record(),
+        scratch=np.zeros(64, dtype=np.uint8),
+        inbox=transport.make_receive_batch(RECEIVE_SLOTS, DATA_SLOT_LENGTH),
+        links=link.NO_LINKS if links is None else links,
+        idle=idle.make_idle() if idle_state is None else idle_state,
+        cycle=cycle,
+    )

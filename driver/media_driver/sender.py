@@ -1,0 +1,142 @@
+"""The sender's turn: one command, every publication once, and now and then the control sockets.
+
+`run` repeats turns inside one kernel, so that Python is entered only to start and to stop; `do_work` is one turn with the
+time as an argument, which is what tests and the simulator call. Source: spec 4.1, Aeron 1.53.
+"""
+
+from driver.base import handoff, idle, system
+from driver.base.jit import kernel
+from driver.cnc import counters
+from driver.media import stream_map
+from driver.media_driver import duty_cycle, publication_sender, sender_control, system_counters
+from driver.media_driver import network_publication as publication
+from driver.media_driver.sender_state import (
+    ADD_ENDPOINT,
+    ADD_PUBLICATION,
+    END_PUBLICATION,
+    ENDPOINT_RELEASED,
+    PUBLICATION_RELEASED,
+    REMOVE_ENDPOINT,
+    REMOVE_PUBLICATION,
+    SET_SPIES,
+)
+
+
+@kernel
+def do_work(state, now_ns):
+    """One turn.
+
+    Units:   now_ns is monotonic
+    Returns: an amount of work, 0 when there was none
+    """
+    agent = state.agent[0]
+    work_count = _on_command(state)
+    sent_bytes = _send_all(state, now_ns)
+    short_sends = counters.get(state.counters, system_counters.SHORT_SENDS)
+    agent.turns_since_poll += 1
+    is_poll_due = (
+        sent_bytes == 0
+        or agent.turns_since_poll >= agent.poll_ratio
+        or now_ns - agent.poll_deadline_ns >= 0
+        or short_sends != agent.last_short_sends
+    )
+    if is_poll_due:
+        for index in range(agent.endpoint_count):
+            work_count += sender_control.poll(state, state.polled[index], now_ns)
+        agent.turns_since_poll = 0
+        agent.poll_deadline_ns = now_ns + agent.status_timeout_ns // 2
+        agent.last_short_sends = short_sends
+    return work_count + sent_bytes
+
+
+@kernel
+def run(state, quantum_ns):
+    """Take turns until the quantum is over, idling in between; the shell looks at its own affairs then."""
+    began_ns = system.monotonic_ns()
+    now_ns = began_ns
+    while now_ns - began_ns < quantum_ns:
+        duty_cycle.measure(state.cycle, state.counters, now_ns)
+        work_count = do_work(state, now_ns)
+        idle.after_turn(state.idle, work_count)
+        now_ns = system.monotonic_ns()
+
+
+@kernel
+def _send_all(state, now_ns):
+    """Every publication gets a turn; a different one is first each time, so that none starves."""
+    agent = state.agent[0]
+    count = agent.publication_count
+    if count == 0:
+        return 0
+    agent.round_robin += 1
+    if agent.round_robin >= count:
+        agent.round_robin = 0
+    sent_bytes = 0
+    for step in range(count):
+        index = agent.round_robin + step
+        if index >= count:
+            index -= count
+        sent_bytes += publication_sender.take_turn(state, state.active[index], now_ns)
+    return sent_bytes
+
+
+@kernel
+def _on_command(state):
+    if not handoff.take(state.commands, state.record):
+        return 0
+    operation, slot = state.record[0], state.record[1]
+    if operation == ADD_ENDPOINT:
+        state.polled[state.agent[0].endpoint_count] = slot
+        state.agent[0].endpoint_count += 1
+    elif operation == REMOVE_ENDPOINT:
+        _forget(state.polled, state.agent[0].endpoint_count, slot)
+        state.agent[0].endpoint_count -= 1
+        _answer(state, ENDPOINT_RELEASED, slot)
+    elif operation == ADD_PUBLICATION:
+        _add_publication(state, slot)
+    elif operation == REMOVE_PUBLICATION:
+        _remove_publication(state, slot)
+    elif operation == END_PUBLICATION:
+        state.publications[slot].is_end_of_stream = 1
+        state.publications[slot].is_revoked = state.record[2]
+    elif operation == SET_SPIES:
+        state.publications[slot].has_spies = state.record[2]
+        state.publications[slot].max_spy_position = state.record[3]
+        publication_sender.refresh_connected(state, slot)
+    return 1
+
+
+@kernel
+def _add_publication(state, slot):
+    pub = state.publications[slot]
+    state.active[state.agent[0].publication_count] = slot
+    state.agent[0].publication_count += 1
+    stream_map.insert(state.streams, pub.endpoint, pub.stream_id, pub.session_id, slot)
+
+
+@kernel
+def _remove_publication(state, slot):
+    pub = state.publications[slot]
+    _forget(state.active, state.agent[0].publication_count, slot)
+    state.agent[0].publication_count -= 1
+    stream_map.remove(state.streams, pub.endpoint, pub.stream_id, pub.session_id)
+    publication.set_has_receivers_release(state.words, slot, 0)
+    _answer(state, PUBLICATION_RELEASED, slot)
+
+
+@kernel
+def _forget(slots, count, slot):
+    """Take `slot` out of the first `count` entries, keeping the order of the others."""
+    kept = 0
+    for index in range(count):
+        if slots[index] != slot:
+            slots[kept] = slots[index]
+            kept += 1
+
+
+@kernel
+def _answer(state, event, slot):
+    state.record[0] = event
+    state.record[1] = slot
+    # The conductor drains this queue every turn and hands out fewer slots than it holds.
+    handoff.put(state.events, state.record)

@@ -1,0 +1,84 @@
+"""Counters that clients ask for: theirs until they remove them or go; static ones stay.
+
+Source: spec 7.3, Aeron 1.53.
+"""
+
+from dataclasses import dataclass
+
+from driver.cnc.counters_manager import CountersManager
+from driver.command.command_type import ErrorCode
+from driver.command.counter import (
+    AddCounter,
+    AddStaticCounter,
+    CounterReady,
+    RemoveCounter,
+    StaticCounter,
+    UnavailableCounter,
+)
+from driver.media_driver.client_proxy import ClientProxy
+from driver.media_driver.command_error import CommandError
+from driver.media_driver.stream_counters import NO_OWNER
+
+
+@dataclass(frozen=True)
+class _UserCounter:
+    counter_id: int
+    client_id: int
+
+
+class UserCounters:
+    """The applications' own counters, by registration id; static ones by type and registration id."""
+
+    def __init__(self, manager: CountersManager, clients: ClientProxy) -> None:
+        self._manager = manager
+        self._clients = clients
+        self._counters: dict[int, _UserCounter] = {}
+        self._types: dict[tuple[int, int], int] = {}
+        self._static: dict[tuple[int, int], int] = {}
+
+    def add(self, command: AddCounter) -> None:
+        """Make a counter for a client."""
+        registration_id = command.correlation_id
+        counter_id = self._manager.allocate(
+            command.type_id, command.key, command.label, registration_id, command.client_id
+        )
+        self._counters[registration_id] = _UserCounter(counter_id, command.client_id)
+        self._types[command.type_id, registration_id] = counter_id
+        self._clients.tell(CounterReady(registration_id, counter_id))
+
+    def add_static(self, command: AddStaticCounter) -> None:
+        """Make a counter that outlives its client, or find the one that is there."""
+        identity = (command.type_id, command.registration_id)
+        if identity in self._types:
+            raise CommandError(
+                f"a counter of type {command.type_id} with registration id "
+                f"{command.registration_id} exists and is not static"
+            )
+        if identity not in self._static:
+            self._static[identity] = self._manager.allocate(
+                command.type_id, command.key, command.label, command.registration_id, NO_OWNER
+            )
+        self._clients.tell(StaticCounter(command.correlation_id, self._static[identity]))
+
+    def remove(self, command: RemoveCounter) -> None:
+        """Free a client's counter; everybody is told after the client."""
+        counter = self._counters.get(command.registration_id)
+        if counter is None or counter.client_id != command.client_id:
+            raise CommandError(
+                f"unknown counter {command.registration_id}", ErrorCode.UNKNOWN_COUNTER
+            )
+        self._clients.succeed(command.correlation_id)
+        self._free(command.registration_id)
+
+    def remove_all_of(self, client_id: int) -> None:
+        """A client is gone."""
+        gone = [key for key, item in self._counters.items() if item.client_id == client_id]
+        for registration_id in gone:
+            self._free(registration_id)
+
+    def _free(self, registration_id: int) -> None:
+        counter = self._counters.pop(registration_id)
+        identity = next(key for key, value in self._types.items() if value == counter.counter_id)
+        del self._types[identity]
+        self._manager.free(counter.counter_id)
+        self._clients.tell(UnavailableCounter(registration_id, counter.counter_id))
