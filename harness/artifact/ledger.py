@@ -1,0 +1,103 @@
+"""The middlebox's own account of what it did, by link direction and frame class.
+
+Balance, for datagrams and for each frame class: in + added (or duplicated) - dropped == out. What
+is held or swapped leaves later, and so counts in both.
+"""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.artifact.documents import Document, DocumentError, read_document, write_document
+
+SCHEMA = "windtunnel-ledger/1"
+
+
+@dataclass
+class FrameAccount:
+    """The account of one frame class on one link direction."""
+
+    received: int = 0
+    sent: int = 0
+    dropped: int = 0
+    duplicated: int = 0
+    held: int = 0
+    swapped: int = 0
+
+    @property
+    def unaccounted(self) -> int:
+        """What came in or was made, and neither left nor was dropped."""
+        return self.received + self.duplicated - self.dropped - self.sent
+
+    def as_document(self) -> Document:
+        plain = asdict(self)
+        return {"in": plain.pop("received"), "out": plain.pop("sent"), **plain}
+
+    @classmethod
+    def from_document(cls, document: Document) -> "FrameAccount":
+        plain = dict(document)
+        return cls(received=plain.pop("in"), sent=plain.pop("out"), **plain)
+
+
+@dataclass
+class LinkAccount:
+    """The account of one link direction."""
+
+    datagrams_in: int = 0
+    datagrams_out: int = 0
+    datagrams_dropped: int = 0
+    "Datagrams of which nothing left."
+    datagrams_added: int = 0
+    "Duplicates, and the further pieces of carved datagrams."
+    datagrams_held_at_end: int = 0
+    other_in: int = 0
+    "Packets that are not UDP to or from an Aeron port."
+    other_out: int = 0
+    kernel_drops: int = 0
+    "Packets that the kernel dropped before the relay could read them."
+    send_failures: int = 0
+    frames: dict[str, FrameAccount] = field(default_factory=dict)
+    "By frame class name."
+    lag_ns: dict[str, int] = field(default_factory=dict)
+    "Time from reading a datagram to sending it, without any ordered delay: p50, p99, max."
+
+    @property
+    def unaccounted(self) -> int:
+        """Datagrams that came in or were made, and neither left nor were dropped."""
+        made = self.datagrams_in + self.datagrams_added
+        return made - self.datagrams_dropped - self.datagrams_out
+
+    def as_document(self) -> Document:
+        document = {key: value for key, value in asdict(self).items() if key != "frames"}
+        document["frames"] = {name: each.as_document() for name, each in self.frames.items()}
+        return document
+
+    @classmethod
+    def from_document(cls, document: Document) -> "LinkAccount":
+        plain: dict[str, Any] = dict(document)
+        frames = plain.pop("frames")
+        accounts = {name: FrameAccount.from_document(each) for name, each in frames.items()}
+        return cls(frames=accounts, **plain)
+
+
+@dataclass
+class Ledger:
+    """The accounts of all link directions, by name such as `a->b`."""
+
+    links: dict[str, LinkAccount]
+
+    def write(self, path: Path) -> None:
+        links = {name: link.as_document() for name, link in self.links.items()}
+        write_document(path, {"schema": SCHEMA, "links": links})
+
+    @classmethod
+    def read(cls, path: Path) -> "Ledger | None":
+        """The ledger, or None when there is none; DocumentError when it cannot be understood."""
+        document = read_document(path, SCHEMA)
+        if document is None:
+            return None
+        try:
+            links = document["links"].items()
+            return cls({name: LinkAccount.from_document(link) for name, link in links})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DocumentError(f"{path.name}: {error}") from error

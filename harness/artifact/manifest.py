@@ -1,0 +1,80 @@
+"""run.json: what was run, with which versions, how long it took, how each process ended."""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.artifact.documents import DocumentError, read_document, write_document
+
+SCHEMA = "windtunnel-run/1"
+
+
+@dataclass
+class Phase:
+    """One phase of a run."""
+
+    name: str
+    started_ns: int
+    ended_ns: int
+
+
+@dataclass
+class ProcessExit:
+    """How one process of a run ended."""
+
+    name: str
+    "Unique within the run, such as `a/driver` or `b/subscriber-term-64k`."
+    role: str
+    "One of driver, publisher, subscriber, relay, capture, sampler."
+    exit_code: int | None
+    "As Popen gives it: negative for a signal; None when it was still running at the end."
+    asked: bool
+    "Whether the harness had asked it to end before it did."
+    log: str
+    "Path of its log within the run folder, or empty."
+    last_log_line: str
+
+
+@dataclass
+class Manifest:
+    """All facts of a run that are not evidence of their own."""
+
+    run_id: str
+    scenario: str
+    seed: int
+    fidelity: str
+    command: list[str]
+    "The command line that reproduces the run."
+    versions: dict[str, str] = field(default_factory=dict)
+    host_facts: dict[str, Any] = field(default_factory=dict)
+    phases: list[Phase] = field(default_factory=list)
+    processes: list[ProcessExit] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    "What went wrong in the harness itself, in order."
+    stopped: str = ""
+    "Why the run ended before its end, when that is no error of the harness."
+    unsupported: str = ""
+    "Why this run cannot be made here; empty when it can."
+    overran: str = ""
+    "Why the harness ended the traffic before its own end: its budget was over. Empty otherwise."
+    sabotage: str = ""
+    "Name of the deliberate defect of the subject, in a run that tests the judge."
+    complete: bool = False
+    "Set by the last step of a run: every phase was walked to its end."
+
+    def write(self, path: Path) -> None:
+        write_document(path, {"schema": SCHEMA, **asdict(self)})
+
+    @classmethod
+    def read(cls, path: Path) -> "Manifest | None":
+        """The manifest, or None when there is none; DocumentError when it cannot be understood."""
+        document = read_document(path, SCHEMA)
+        if document is None:
+            return None
+        plain = {key: value for key, value in document.items() if key != "schema"}
+        try:
+            plain["phases"] = [Phase(**each) for each in plain.get("phases", [])]
+            plain["processes"] = [ProcessExit(**each) for each in plain.get("processes", [])]
+            return cls(**plain)
+        except TypeError as error:
+            raise DocumentError(f"{path.name}: {error}") from error

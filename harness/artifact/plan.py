@@ -1,0 +1,95 @@
+"""The traffic plan: which messages a publisher sends, as a pure function of the seed.
+
+    payload file   |------------------------------------|       (length P)
+    message 0      |---|
+    message 1          |--------------|
+    message 2                         |--------  ... wraps around at P
+
+Message i holds the file's bytes from (sum of the lengths before i) modulo P. Lengths are spread
+over octaves: each doubling from the least to the most is equally likely, and within a doubling each
+length is. Only exact arithmetic and raw PCG64 output are used, so that a plan made on one machine
+is the plan made on any other.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
+_BATCH = 4096
+_RANDOM_BITS = 53
+
+
+@dataclass(frozen=True)
+class MessagePlan:
+    """The messages of one traffic, in order."""
+
+    lengths: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    "Sum of the lengths before each message: where it begins in the repeated payload."
+
+    @property
+    def count(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def total_bytes(self) -> int:
+        return int(self.lengths.sum())
+
+
+def max_message_length(term_length: int) -> int:
+    """The longest message that a publication of this term length takes."""
+    return min(term_length // 8, MESSAGE_LENGTH_MAX)
+
+
+def plan(
+    seed: int, traffic_id: str, total_bytes: int, longest: int, shortest: int = 1
+) -> MessagePlan:
+    """The messages of a traffic: lengths from shortest to longest, summing to `total_bytes`."""
+    if not 1 <= shortest <= longest:
+        raise ValueError(f"message lengths from {shortest} to {longest}: expected 1 <= from <= to")
+    if total_bytes < 1:
+        raise ValueError(f"{total_bytes} bytes of content: expected at least 1")
+    lengths = np.empty(0, dtype=np.int64)
+    source = _source(seed, traffic_id)
+    while int(lengths.sum()) < total_bytes:
+        lengths = np.concatenate([lengths, _draw(source, shortest, longest)])
+    ends = np.cumsum(lengths)
+    count = int(np.searchsorted(ends, total_bytes)) + 1
+    lengths = lengths[:count].copy()
+    lengths[-1] -= int(ends[count - 1]) - total_bytes
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+    return MessagePlan(lengths=lengths, starts=starts)
+
+
+def message_bytes(payload: NDArray[np.uint8], start: int, length: int) -> NDArray[np.uint8]:
+    """The bytes of a message that begins at `start` in the endless repetition of the payload."""
+    at = start % len(payload)
+    if at + length <= len(payload):
+        return payload[at : at + length]
+    return np.take(payload, np.arange(at, at + length), mode="wrap")
+
+
+def _source(seed: int, traffic_id: str) -> Any:
+    digest = hashlib.sha256(f"{seed}:{traffic_id}".encode()).digest()
+    return np.random.PCG64(np.random.SeedSequence(int.from_bytes(digest, "big")))
+
+
+def _octave(length: int) -> float:
+    """The base-2 logarithm, straightened within each doubling so that it is exact."""
+    whole = length.bit_length() - 1
+    return whole + (length - (1 << whole)) / (1 << whole)
+
+
+def _draw(source: Any, shortest: int, longest: int) -> NDArray[np.int64]:
+    uniform = (source.random_raw(_BATCH) >> np.uint64(64 - _RANDOM_BITS)).astype(np.float64)
+    uniform *= 2.0**-_RANDOM_BITS
+    low, high = _octave(shortest), _octave(longest + 1)
+    octave = low + uniform * (high - low)
+    whole = np.floor(octave)
+    lengths = np.floor(np.ldexp(1.0 + (octave - whole), whole.astype(np.int64)))
+    drawn: NDArray[np.int64] = np.clip(lengths, shortest, longest).astype(np.int64)
+    return drawn

@@ -1,0 +1,194 @@
+"""Every path of a suite folder and of a run folder; nobody else joins them by hand.
+
+runs/<suite-id>/               report.html  suite.json
+  <scenario with / as ->-s<seed>/
+    run.json  scenario.yaml  case.json  repro.txt  payload.bin
+    decisions.bin  ledger.json  verdict.json  relay.log
+    captures/<host>.pcap  captures/<host>.json  captures/<host>.log
+    hosts/<host>/
+      driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
+      publisher-<traffic>.json   .bin  .log
+      subscriber-<traffic>.json  .index.bin  .messages.bin  .frames.bin  .log
+"""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+
+def new_suite_id(now_utc: datetime) -> str:
+    """A suite id that sorts by time and that two suites of one second do not share."""
+    return f"{now_utc:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+def run_name(scenario: str, seed: int) -> str:
+    """The name of the run folder of one scenario with one seed."""
+    return f"{scenario.replace('/', '-')}-s{seed}"
+
+
+@dataclass(frozen=True)
+class SuiteDir:
+    """The folder of one invocation: several runs and their report."""
+
+    path: Path
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def document(self) -> Path:
+        return self.path / "suite.json"
+
+    def run(self, scenario: str, seed: int) -> "RunDir":
+        """The folder of one run, whether it exists or not."""
+        return RunDir(self.path / run_name(scenario, seed))
+
+    def runs(self) -> list["RunDir"]:
+        """The folders of all runs that left a manifest, by name."""
+        return [RunDir(found.parent) for found in sorted(self.path.glob("*/run.json"))]
+
+
+@dataclass(frozen=True)
+class PublisherFiles:
+    """What one publisher leaves."""
+
+    document: Path
+    offers: Path
+    log: Path
+
+
+@dataclass(frozen=True)
+class SubscriberFiles:
+    """What one subscriber leaves."""
+
+    document: Path
+    index: Path
+    messages: Path
+    frames: Path
+    log: Path
+
+
+@dataclass(frozen=True)
+class HostDir:
+    """What one host leaves, by host name."""
+
+    path: Path
+
+    @property
+    def driver_log(self) -> Path:
+        return self.path / "driver.log"
+
+    @property
+    def sampler_log(self) -> Path:
+        return self.path / "sampler.log"
+
+    @property
+    def saboteur_log(self) -> Path:
+        return self.path / "saboteur.log"
+
+    @property
+    def counter_samples(self) -> Path:
+        return self.path / "counters.bin"
+
+    @property
+    def counters(self) -> Path:
+        return self.path / "counters.json"
+
+    @property
+    def cnc_errors(self) -> Path:
+        return self.path / "cnc-errors.json"
+
+    @property
+    def snmp(self) -> Path:
+        return self.path / "snmp.json"
+
+    def publisher(self, traffic_id: str) -> PublisherFiles:
+        stem = f"publisher-{traffic_id}"
+        return PublisherFiles(
+            document=self.path / f"{stem}.json",
+            offers=self.path / f"{stem}.bin",
+            log=self.path / f"{stem}.log",
+        )
+
+    def subscriber(self, traffic_id: str) -> SubscriberFiles:
+        stem = f"subscriber-{traffic_id}"
+        return SubscriberFiles(
+            document=self.path / f"{stem}.json",
+            index=self.path / f"{stem}.index.bin",
+            messages=self.path / f"{stem}.messages.bin",
+            frames=self.path / f"{stem}.frames.bin",
+            log=self.path / f"{stem}.log",
+        )
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The folder of one run: one scenario with one seed."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def scenario(self) -> Path:
+        return self.path / "scenario.yaml"
+
+    @property
+    def case(self) -> Path:
+        return self.path / "case.json"
+
+    @property
+    def repro(self) -> Path:
+        return self.path / "repro.txt"
+
+    @property
+    def payload(self) -> Path:
+        return self.path / "payload.bin"
+
+    @property
+    def decisions(self) -> Path:
+        return self.path / "decisions.bin"
+
+    @property
+    def ledger(self) -> Path:
+        return self.path / "ledger.json"
+
+    @property
+    def relay_log(self) -> Path:
+        return self.path / "relay.log"
+
+    @property
+    def verdict(self) -> Path:
+        return self.path / "verdict.json"
+
+    @property
+    def captures(self) -> Path:
+        return self.path / "captures"
+
+    @property
+    def hosts(self) -> Path:
+        return self.path / "hosts"
+
+    def capture(self, host: str) -> Path:
+        """The packets of a host's interface, both directions."""
+        return self.captures / f"{host}.pcap"
+
+    def capture_statistics(self, host: str) -> Path:
+        """How many packets the capture received and how many the kernel dropped."""
+        return self.captures / f"{host}.json"
+
+    def capture_log(self, host: str) -> Path:
+        """What the capture tool printed."""
+        return self.captures / f"{host}.log"
+
+    def host(self, name: str) -> HostDir:
+        return HostDir(self.hosts / name)
+
+    def make(self) -> None:
+        """Create the folder and its fixed subfolders."""
+        for folder in (self.path, self.captures, self.hosts):
+            folder.mkdir(parents=True, exist_ok=True)

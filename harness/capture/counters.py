@@ -1,0 +1,92 @@
+"""The process that samples a driver's counters, from before the driver starts until it is told.
+
+    python -m harness.capture.counters --aeron-dir D --out DIR --interval 5ms
+
+    ready                      the driver's cnc file is complete and its heartbeat beats
+    DIR/counters.bin           samples, written as the run goes on
+    DIR/counters.json          what each counter was, at the end
+    DIR/cnc-errors.json        the driver's distinct error log, at the end
+
+It ends on SIGTERM, after one more sample. A driver that is not there yet is waited for, and one
+that dies is sampled on: its file stays mapped. Without any driver there are no documents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.artifact.counter_sample import write_counters
+from harness.artifact.host_facts import write_error_log
+from harness.artifact.run_dir import HostDir
+from harness.capture.sampler import Sampler
+from harness.dissect.cnc_file import CncFile, CncFileError, map_cnc
+from harness.scenario.units import parse_duration
+
+CNC_FILE = "cnc.dat"
+READY_LINE = "ready"
+FLUSH_S = 0.25
+EXIT_HARNESS = 3
+
+
+def wait_for_driver(directory: Path, stop: threading.Event, interval_s: float) -> CncFile | None:
+    """Return the driver's file once its heartbeat is set, or None if told to stop before."""
+    while not stop.is_set():
+        cnc = map_cnc(directory / CNC_FILE)
+        if cnc is not None and int(cnc.heartbeat[0]) > 0:
+            return cnc
+        stop.wait(interval_s)
+    return None
+
+
+def follow(cnc: CncFile, files: HostDir, stop: threading.Event, interval_s: float) -> None:
+    """Sample until told to stop, once more after that, then write the closing documents."""
+    sampler = Sampler(cnc)
+    files.path.mkdir(parents=True, exist_ok=True)
+    flushed_s = next_s = time.monotonic()
+    with files.counter_samples.open("wb") as output:
+        while not stop.is_set():
+            output.write(sampler.sample(time.time_ns()).tobytes())
+            now_s = time.monotonic()
+            if now_s - flushed_s >= FLUSH_S:
+                output.flush()
+                flushed_s = now_s
+            next_s = max(next_s + interval_s, now_s)
+            stop.wait(next_s - now_s)
+        output.write(sampler.sample(time.time_ns()).tobytes())
+    write_counters(files.counters, sampler.counters())
+    write_error_log(files.cnc_errors, cnc.errors())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the process; see the module's first lines."""
+    parser = argparse.ArgumentParser(prog="harness.capture.counters", description=__doc__)
+    parser.add_argument("--aeron-dir", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="the host's folder of the run")
+    parser.add_argument("--interval", type=parse_duration, default="5ms", help="such as 5ms")
+    options = parser.parse_args(argv)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    interval_s = options.interval / 1e9
+    print(f"waiting for a driver in {options.aeron_dir}", flush=True)
+    try:
+        cnc = wait_for_driver(options.aeron_dir, stop, interval_s)
+        if cnc is None:
+            print(f"told to stop before there was a driver in {options.aeron_dir}")
+            return 0
+        print(READY_LINE, flush=True)
+        follow(cnc, HostDir(options.out), stop, interval_s)
+    except CncFileError as error:
+        print(f"{options.aeron_dir / CNC_FILE}: {error}")
+        return EXIT_HARNESS
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""The only room with side effects: it builds a lab, starts processes in it and takes it down again.
+
+    runner.py       from scenario files to the end of a suite
+    suite.py        one run after the other: lab, phases, judge; every way out tidies up
+    phases.py       the phases of one run; traffic.py and watch.py wait in them
+    subject.py      the command lines of everything that is started
+    lab.py          what any lab can do; labs.py chooses one
+    namespaces.py   the lab made of network namespaces; privileges.py: who may make them
+    containers.py   the lab made of containers
+    process.py      processes of this machine
+    state.py        what a lab is about to change; clean.py and keeper.py undo it
+
+Not covered here: what is right or wrong (harness.verdict) and what a datagram means
+(harness.dissect).
+"""

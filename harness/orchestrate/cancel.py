@@ -1,0 +1,78 @@
+"""Ctrl-C and SIGTERM become one exception, raised only where it can do no harm.
+
+    with Cancellation() as cancellation:
+        ...                          a signal raises Cancelled here
+        with cancellation.shielded():
+            ...                      a signal waits here, and raises at the end of the block
+
+Handlers belong to the main thread; in any other the caller's own means apply.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNAL_EXIT_BASE = 128
+
+
+class Cancelled(BaseException):
+    """Someone asked the harness to stop; not an error of anything."""
+
+    def __init__(self, signal_number: int) -> None:
+        self.signal_number = signal_number
+        self.exit_code = SIGNAL_EXIT_BASE + signal_number
+        super().__init__(f"cancelled by {signal.Signals(signal_number).name}")
+
+
+class Cancellation:
+    """Turns the first signal into Cancelled; later ones are ignored, for the end is under way."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._pending: int | None = None
+        self._shields = 0
+        self._raised = False
+
+    def __enter__(self) -> Cancellation:
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._raised or self._pending is not None:
+            return
+        if self._shields:
+            self._pending = number
+        else:
+            self._raised = True
+            raise Cancelled(number)
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Let nothing interrupt the block; a signal that came meanwhile is raised after it."""
+        self._shields += 1
+        try:
+            yield
+        finally:
+            self._shields -= 1
+        if self._pending is not None and not self._shields:
+            number, self._pending = self._pending, None
+            self._raised = True
+            raise Cancelled(number)

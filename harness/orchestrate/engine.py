@@ -1,0 +1,281 @@
+"""The container engine: the only room that speaks to it.
+
+    label windtunnel.token   the lab a container or a network belongs to
+    label windtunnel.owner   the harness that made it, as in the lab's record
+
+Whatever is made carries both labels, and everything is removed by them: nothing has to be
+remembered, also not by the keeper of a harness that was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import DockerException, ImageNotFound, NotFound
+
+from harness.orchestrate import clean, compose_file, keeper, process, state
+from harness.orchestrate.host_agent import CONTROL_VARIABLE
+from harness.orchestrate.lab import MID, LabError
+from harness.orchestrate.process import Keeper
+from harness.orchestrate.state import NAME_PREFIX, LabState
+
+TOKEN_LABEL = "windtunnel.token"
+OWNER_LABEL = "windtunnel.owner"
+CONTROL_IN_CONTAINER = "/control"
+CONTROL_SOURCE = "control"
+BUILD_SCRIPT = compose_file.REPOSITORY / "docker" / "build.sh"
+BUILD_TIMEOUT_S = 1800.0
+ENGINE_TIMEOUT_S = 60
+_USUAL_SOCKET = Path("/var/run/docker.sock")
+
+
+def connect() -> docker.DockerClient:
+    """Return a client of the engine; LabError if none answers."""
+    _knock()
+    try:
+        client = docker.from_env(timeout=ENGINE_TIMEOUT_S)
+    except DockerException as error:
+        raise LabError(f"no container engine can be reached: {error}") from error
+    try:
+        client.ping()
+    except (DockerException, OSError) as error:
+        client.close()
+        raise LabError(f"the container engine does not answer: {error}") from error
+    return client
+
+
+def _local_socket() -> Path | None:
+    """Return the socket of an engine on this machine, or None if it is elsewhere."""
+    address = os.environ.get("DOCKER_HOST", "")
+    if not address:
+        return _USUAL_SOCKET
+    return Path(address.removeprefix("unix://")) if address.startswith("unix://") else None
+
+
+def _knock() -> None:
+    """Raise LabError unless somebody listens: the SDK drops its open sockets when nobody does."""
+    path = _local_socket()
+    if path is None:
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(ENGINE_TIMEOUT_S)
+        try:
+            probe.connect(str(path))
+        except OSError as error:
+            raise LabError(f"no container engine listens at {path}: {error}") from error
+
+
+@contextmanager
+def connection() -> Iterator[docker.DockerClient]:
+    """Connect for a block, in which the engine's complaints become LabError."""
+    client = connect()
+    try:
+        yield client
+    except (DockerException, OSError) as error:
+        raise LabError(f"the container engine refuses: {error}") from error
+    finally:
+        client.close()
+
+
+def ensure_image(client: docker.DockerClient, image: str) -> None:
+    """Have the image, built from today's lock file; LabError if that is impossible."""
+    if shutil.which("docker") is not None:
+        process.run([str(BUILD_SCRIPT)], timeout_s=BUILD_TIMEOUT_S)
+        return
+    try:
+        client.images.get(image)
+    except ImageNotFound as error:
+        raise LabError(
+            f"the image {image} is missing, and so is the program `docker` that would build it"
+        ) from error
+
+
+class HiredCrew:
+    """Containers and networks for one lab, made when it goes up and removed when it goes down."""
+
+    def __init__(self, lab: LabState, records: Path, places: Sequence[str], runs: Path) -> None:
+        self._state = lab
+        self._places = tuple(places)
+        self._runs = runs
+        self._record = records.resolve() / f"{lab.token}.json"
+        self._control = control_folder(self._record)
+        self._keeper: Keeper | None = None
+
+    def start(self) -> Path:
+        document = compose_file.read()
+        with connection() as client:
+            ensure_image(client, compose_file.plan(document, MID).image)
+            self._keeper = Keeper(
+                [sys.executable, "-m", __name__, str(self._record)],
+                env={**os.environ, "PYTHONPATH": str(compose_file.REPOSITORY)},
+                cwd=compose_file.REPOSITORY,
+            )
+            self._control.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # A folder mounted below a read-only one must be there already.
+            (compose_file.REPOSITORY / "runs").mkdir(exist_ok=True)
+            for name, labels in compose_file.shared_volumes(document).items():
+                client.volumes.create(name, labels=labels)
+            options = compose_file.network_options(document)
+            networks = self._each(
+                [place for place in self._places if place != MID],
+                lambda host: client.networks.create(
+                    self._name(host), driver="bridge", options=options, labels=self._labels()
+                ),
+            )
+            containers = self._each(
+                self._places,
+                lambda place: self._create(client, compose_file.plan(document, place), place),
+            )
+            for network in networks[1:]:
+                network.connect(containers[self._places.index(MID)])
+            self._each(containers, lambda container: container.start())
+        return self._control
+
+    @staticmethod
+    def _each(items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
+        """Do the work for all items at once: an engine takes long for each."""
+        with ThreadPoolExecutor(4) as executor:
+            return list(executor.map(work, items))
+
+    def _name(self, place: str) -> str:
+        return f"{NAME_PREFIX}{self._state.token}-{place}"
+
+    def _labels(self) -> dict[str, str]:
+        return {TOKEN_LABEL: self._state.token, OWNER_LABEL: json.dumps(asdict(self._state))}
+
+    def _create(self, client: docker.DockerClient, plan: compose_file.Plan, place: str) -> Any:
+        return client.containers.create(
+            plan.image,
+            plan.command(place),
+            name=self._name(place),
+            hostname=place,
+            network=self._name(self._places[0] if place == MID else place),
+            cap_add=list(plan.cap_add),
+            sysctls=plan.sysctls,
+            shm_size=plan.shm_size_bytes,
+            volumes=self._volumes(plan.mounts),
+            environment={CONTROL_VARIABLE: CONTROL_IN_CONTAINER},
+            labels=self._labels(),
+        )
+
+    def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
+        """Return the mounts of compose.yaml, with folders of this lab for runs and control."""
+        sources = {CONTROL_SOURCE: str(self._control), "./runs": str(self._runs)}
+        volumes = {}
+        for mount in mounts:
+            source = sources.get(mount.source, mount.source)
+            if source.startswith("."):
+                source = str((compose_file.REPOSITORY / source).resolve())
+            volumes[source] = {"bind": mount.target, "mode": "ro" if mount.read_only else "rw"}
+        return volumes
+
+    def remove(self) -> None:
+        if self._keeper is None:
+            return
+        with connection() as client:
+            remove_labelled(client, f"{TOKEN_LABEL}={self._state.token}")
+        shutil.rmtree(self._control, ignore_errors=True)
+        self._keeper.release(keeper.DONE)
+        self._keeper = None
+
+
+def control_folder(record: Path) -> Path:
+    """Return the folder of the agents' sockets of the lab with this record."""
+    return record.with_suffix(".control")
+
+
+def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
+    """Remove all containers and networks with a label, look again, and say what was removed."""
+    filters = {"label": label}
+    containers = client.containers.list(all=True, filters=filters)
+    with ThreadPoolExecutor(4) as executor:
+        list(executor.map(_remove_container, containers))
+    networks = client.networks.list(filters=filters)
+    for network in networks:
+        try:
+            network.remove()
+        except NotFound:
+            continue
+    left = [
+        *client.containers.list(all=True, filters=filters),
+        *client.networks.list(filters=filters),
+    ]
+    if left:
+        raise LabError(f"these are still there after their removal: {[each.name for each in left]}")
+    return [
+        *(f"container {each.name}" for each in containers),
+        *(f"network {each.name}" for each in networks),
+    ]
+
+
+def _remove_container(container: Any) -> None:
+    try:
+        container.remove(force=True)
+    except NotFound:
+        return
+
+
+def remove_left_overs() -> list[str]:
+    """Remove what dead harnesses left in the engine; nothing to do where there is no engine."""
+    try:
+        client = connect()
+    except LabError:
+        return []
+    removed = []
+    try:
+        found = [
+            *client.containers.list(all=True, filters={"label": TOKEN_LABEL}),
+            *client.networks.list(filters={"label": TOKEN_LABEL}),
+        ]
+        owners = {}
+        for each in found:
+            labels = each.labels if hasattr(each, "labels") else each.attrs["Labels"]
+            owners[labels[TOKEN_LABEL]] = labels.get(OWNER_LABEL, "")
+        for token, owner in owners.items():
+            if not owner_is_alive(owner):
+                removed += remove_labelled(client, f"{TOKEN_LABEL}={token}")
+    except DockerException as error:
+        raise LabError(f"the container engine refuses: {error}") from error
+    finally:
+        client.close()
+    return removed
+
+
+def owner_is_alive(label: str) -> bool:
+    """Whether the harness that a label names still runs on this machine."""
+    try:
+        return LabState(**json.loads(label)).owner_is_alive()
+    except (ValueError, TypeError):
+        return False
+
+
+def main(argv: list[str]) -> int:
+    """Be the keeper of a lab, named by its record: clean up unless stdin says that all is done."""
+    path = Path(argv[0])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if sys.stdin.buffer.read() == keeper.DONE:
+        return 0
+    with connection() as client:
+        remove_labelled(client, f"{TOKEN_LABEL}={path.stem}")
+    shutil.rmtree(control_folder(path), ignore_errors=True)
+    record = state.load(path)
+    if record is not None:
+        clean.remove(record, path.parent)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""What this machine is and which versions are at work: what may explain a run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+DISTRIBUTIONS = ("windtunnel", "numpy", "numba", "pydantic", "scapy")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the interpreter, the kernel and the packages that matter."""
+    found = {"python": sys.version.split()[0], "kernel": platform.release()}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed as a distribution"
+    return found
+
+
+def host_facts() -> dict[str, Any]:
+    """Return what of this machine may change how a run goes."""
+    return {
+        "machine": platform.machine(),
+        "system": _first_line("/etc/os-release").removeprefix("PRETTY_NAME=").strip('"'),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "load_average": list(os.getloadavg()),
+        "clocksource": _first_line(
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+        ),
+        "effective_user_id": os.geteuid(),
+    }
+
+
+def steal_ticks() -> int:
+    """Return for how long, in clock ticks, this machine waited for its host so far."""
+    fields = _first_line("/proc/stat").split()
+    return int(fields[8]) if len(fields) > 8 else 0
+
+
+def _first_line(path: str) -> str:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return ""
+    return lines[0] if lines else ""

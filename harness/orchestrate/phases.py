@@ -1,0 +1,315 @@
+"""The phases of one run, in their order, and the way back from any of them.
+
+    prepare -> lab -> start -> subscribe -> traffic -> settle        any of these may fail
+                                                        |
+                          stop -> collect <-------------+            these always follow
+                                                                     (the lab goes down after)
+
+    start: captures, relay, drivers and samplers at once, then wait until each is ready
+    stop:  workloads, samplers (last sample), drivers, relay, captures: from the traffic outwards
+
+A run that fails keeps all evidence it has and says why in its manifest. Refuses to judge.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.artifact.host_facts import SnmpFacts, udp_lines
+from harness.artifact.manifest import Manifest, Phase
+from harness.artifact.run_dir import RunDir
+from harness.capture import sniffer
+from harness.orchestrate import facts, space, subject, traffic, watch
+from harness.orchestrate.lab import MID, Lab, LabError
+from harness.orchestrate.payload import Payload
+from harness.orchestrate.state import MEMORY_ROOT
+from harness.orchestrate.subject import Subject
+from harness.orchestrate.watch import RunFailed, Watched
+from harness.scenario.case import Payload as CasePayload
+from harness.scenario.case import resolve
+from harness.scenario.model import Scenario
+
+READY_TIMEOUT_S = 300.0
+"""Generous: on a machine's first run every kernel is compiled before a process is ready."""
+
+STOP_TIMEOUT_S = 15.0
+QUIET_S = 0.2
+"""How long the link is left alone after the last workload has ended."""
+
+Fidelity = Literal["netns", "compose"]
+Tell = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """Everything that is known about a run before it begins."""
+
+    run_id: str
+    scenario: Scenario
+    scenario_file: Path
+    seed: int
+    payload: Payload
+    folder: RunDir
+    fidelity: Fidelity
+    command: tuple[str, ...]
+    subject: Subject
+    sabotage: str
+
+
+class Run:
+    """One run on its way through the phases; the lab is made and destroyed by the caller."""
+
+    def __init__(self, order: Order, lab: Lab, tell: Tell) -> None:
+        self.order = order
+        self.lab = lab
+        self._tell = tell
+        self._watched: list[Watched] = []
+        self._snmp_before: dict[str, dict[str, int]] = {}
+        self._steal_ticks = facts.steal_ticks()
+        self.manifest = Manifest(
+            run_id=order.run_id,
+            scenario=order.scenario.name,
+            seed=order.seed,
+            fidelity=order.fidelity,
+            command=list(order.command),
+            versions=facts.versions(),
+            host_facts=facts.host_facts(),
+            sabotage=order.sabotage,
+        )
+
+    # ---- the way forward ----
+
+    def forward(self) -> None:
+        """Walk the phases up to the settled end of the traffic; raises what stopped it."""
+        self._phase("prepare", self._prepare)
+        self._phase("lab", self.lab.up)
+        self._phase("start", self._start)
+        self._phase("subscribe", self._subscribe)
+        self._phase("traffic", self._traffic)
+        self._phase("settle", lambda: time.sleep(QUIET_S))
+
+    def _phase(self, name: str, work: Callable[[], None]) -> None:
+        self._tell(kind="phase", phase=name)
+        started_ns = time.time_ns()
+        try:
+            work()
+        finally:
+            self.manifest.phases.append(Phase(name, started_ns, time.time_ns()))
+
+    def _prepare(self) -> None:
+        self._write_case()
+        need = space.need(self.order.scenario)
+        space.require(self.order.folder.path, need.disk_bytes, "the run folder")
+        if self.order.fidelity == "netns":
+            space.require(MEMORY_ROOT, need.memory_bytes, "the drivers' files")
+
+    def _write_case(self) -> None:
+        order, folder = self.order, self.order.folder
+        shutil.copyfile(order.scenario_file, folder.scenario)
+        folder.repro.write_text(shlex.join(order.command) + "\n")
+        folder.payload.unlink(missing_ok=True)
+        try:
+            folder.payload.hardlink_to(order.payload.path)
+        except OSError:
+            shutil.copyfile(order.payload.path, folder.payload)
+        payload = CasePayload(
+            path=self.lab.path(folder.payload),
+            sha256=order.payload.sha256,
+            length_bytes=order.payload.length,
+        )
+        addresses = {host: self.lab.address(host) for host in self._hosts}
+        resolve(
+            order.scenario,
+            seed=order.seed,
+            fidelity=order.fidelity,
+            addresses=addresses,
+            payload=payload,
+        ).write(folder.case)
+
+    def _start(self) -> None:
+        captures = [self._start_capture(host) for host in self._hosts]
+        relay = self._start_relay()
+        drivers = [self._start_driver(host) for host in self._hosts]
+        samplers = [self._start_sampler(host) for host in self._hosts]
+        for host in self._hosts:
+            text = self.lab.read(host, "/proc/net/snmp").decode()
+            self._snmp_before[host] = udp_lines(text)
+        self._await("captures", captures, lambda line: sniffer.READY in line)
+        self._await("the relay", [relay], _says_ready)
+        for driver, sampler in zip(drivers, samplers, strict=True):
+            sampler.speaks_for = driver
+        self._await("drivers", samplers, _says_ready)
+
+    def _await(self, what: str, waiting: Sequence[Watched], ready: Callable[[str], bool]) -> None:
+        """Wait for readiness while everything that was started so far must live."""
+        self._tell(kind="phase", phase=f"waiting for {what}")
+        watch.wait_until_ready(waiting, ready, wanted=self._watched, timeout_s=READY_TIMEOUT_S)
+
+    def _subscribe(self) -> None:
+        subscribers = [
+            self._start_workload("subscriber", each.to_host, each.id)
+            for each in self.order.scenario.traffic
+        ]
+        self._await("subscribers", subscribers, _says_ready)
+
+    def _traffic(self) -> None:
+        for each in self.order.scenario.traffic:
+            self._start_workload("publisher", each.from_host, each.id)
+        self._start_saboteur()
+        traffic.watch_to_the_end(
+            workloads=self._of("publisher", "subscriber"),
+            wanted=self._of("capture", "relay", "driver", "sampler"),
+            total_bytes=sum(each.content.total_bytes for each in self.order.scenario.traffic),
+            wall_s=self.order.scenario.budget.wall_ns / 1e9,
+            start_s=READY_TIMEOUT_S,
+            tell=self._tell,
+        )
+        # A sabotage that did not take place must not pass for one that the judge overlooked.
+        watch.require_success(self._of("saboteur"), STOP_TIMEOUT_S)
+
+    # ---- the way back ----
+
+    def stop_because(self, failure: RunFailed) -> None:
+        """Note why the run cannot go on: as an error if the harness itself has failed."""
+        if failure.ours:
+            self.manifest.errors.append(str(failure))
+        else:
+            self.manifest.stopped = str(failure)
+
+    def back(self, *, hurry: bool) -> None:
+        """Stop everything and collect the evidence; never raises for what is already broken.
+
+        `hurry` leaves out the wait that makes captures whole: nobody will judge them.
+        """
+        self._phase("stop", lambda: self._stop(hurry))
+        if not hurry:
+            self._complain()
+        self._phase("collect", self._collect)
+
+    def take_down(self) -> None:
+        """Take the lab down, as the run's last phase."""
+        self._phase("down", self.lab.down)
+
+    def _stop(self, hurry: bool) -> None:
+        workloads = ("publisher", "subscriber", "saboteur")
+        for roles in (workloads, ("sampler",), ("driver",), ("relay",)):
+            self._end(*roles)
+        if not hurry and self._of("capture"):
+            time.sleep(sniffer.SETTLE_S)
+        self._end("capture")
+
+    def _complain(self) -> None:
+        """Note which of our own programs say at their end that they could not do their work."""
+        for each in self._watched:
+            well = each.process.poll() in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
+            if each.is_ours and each.asked and not well:
+                self.manifest.errors.append(each.died())
+
+    def _end(self, *roles: str) -> None:
+        self.manifest.errors += watch.end(self._of(*roles), STOP_TIMEOUT_S)
+
+    def _collect(self) -> None:
+        folder = self.order.folder
+        self.manifest.processes = [each.facts(folder.path) for each in self._watched]
+        self.manifest.host_facts["steal_ticks"] = facts.steal_ticks() - self._steal_ticks
+        for host in self._hosts:
+            log = folder.capture_log(host)
+            if log.exists():
+                found = sniffer.statistics(log.read_text(errors="replace"))
+                if found is not None:
+                    found.write(folder.capture_statistics(host))
+            if host in self._snmp_before:
+                try:
+                    after = udp_lines(self.lab.read(host, "/proc/net/snmp").decode())
+                except LabError as error:
+                    self.manifest.errors.append(f"statistics of host {host}: {error}")
+                    continue
+                SnmpFacts(self._snmp_before[host], after).write(folder.host(host).snmp)
+
+    # ---- processes ----
+
+    @property
+    def _hosts(self) -> tuple[str, ...]:
+        return self.order.scenario.network.hosts
+
+    def _of(self, *roles: str) -> list[Watched]:
+        return [each for each in self._watched if each.role in roles]
+
+    def _spawn(
+        self,
+        role: str,
+        place: str,
+        argv: list[str],
+        log: Path,
+        env: dict[str, str] | None = None,
+    ) -> Watched:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        process = self.lab.spawn(place, argv, env=env, log=log)
+        what = log.stem if role in ("publisher", "subscriber") else role
+        watched = Watched(name=f"{place}/{what}", process=process, role=role, log=log)
+        self._watched.append(watched)
+        return watched
+
+    def _start_capture(self, host: str) -> Watched:
+        file = self.lab.path(self.order.folder.capture(host))
+        argv = sniffer.command(self.lab.interface(host), file)
+        return self._spawn("capture", host, argv, self.order.folder.capture_log(host))
+
+    def _start_relay(self) -> Watched:
+        folder = self.order.folder
+        left, right = self.lab.mid_interfaces()
+        argv = subject.relay_command(
+            self.lab.python(MID),
+            case=self.lab.path(folder.case),
+            left=left,
+            right=right,
+            out=self.lab.path(folder.path),
+        )
+        return self._spawn("relay", MID, argv, folder.relay_log)
+
+    def _directory(self, host: str) -> str:
+        return f"{self.lab.shared_memory(host)}/aeron"
+
+    def _start_driver(self, host: str) -> Watched:
+        argv = self.order.subject.driver_command(self.lab.python(host), self._directory(host))
+        env = self.order.subject.environment
+        return self._spawn("driver", host, argv, self.order.folder.host(host).driver_log, env)
+
+    def _start_sampler(self, host: str) -> Watched:
+        files = self.order.folder.host(host)
+        argv = subject.sampler_command(
+            self.lab.python(host),
+            directory=self._directory(host),
+            out=self.lab.path(files.path),
+        )
+        return self._spawn("sampler", host, argv, files.sampler_log)
+
+    def _start_workload(self, role: str, host: str, traffic_id: str) -> Watched:
+        files = self.order.folder.host(host)
+        log = files.saboteur_log if role == "saboteur" else getattr(files, role)(traffic_id).log
+        argv = self.order.subject.workload_command(
+            self.lab.python(host),
+            role,
+            case=self.lab.path(self.order.folder.case),
+            traffic=traffic_id,
+            directory=self._directory(host),
+            out=self.lab.path(files.path),
+        )
+        argv += subject.sabotage_arguments(role, self.order.sabotage)
+        return self._spawn(role, host, argv, log, self.order.subject.environment)
+
+    def _start_saboteur(self) -> None:
+        if subject.SABOTAGE_ROLES.get(self.order.sabotage) == "saboteur":
+            first = self.order.scenario.traffic[0]
+            self._start_workload("saboteur", first.to_host, first.id)
+
+
+def _says_ready(line: str) -> bool:
+    return line.split(" ", 1)[0] == subject.READY

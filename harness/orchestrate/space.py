@@ -1,0 +1,62 @@
+"""Is there room for a run? Asked before anything starts, answered with numbers.
+
+    disk     per byte of traffic: the delivered messages, and two captures with their headers
+    memory   per host: a cnc file; per traffic and side: a log buffer of three terms
+
+The figures are upper estimates of what the run will write, plus a reserve that keeps the machine
+usable. Refuses to know how full a disk may become for other reasons while the run goes on.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.orchestrate.lab import LabError
+from harness.scenario.channel import parse_channel
+from harness.scenario.model import Scenario
+
+MIB = 1 << 20
+DISK_PER_TRAFFIC_BYTE = 3.5
+DISK_RESERVE_BYTES = 256 * MIB
+CNC_BYTES = 47 * MIB
+LOG_METADATA_BYTES = 4096
+TERMS = 3
+SIDES = 2
+MEMORY_RESERVE_BYTES = 16 * MIB
+
+
+@dataclass(frozen=True)
+class Need:
+    """How many bytes a run may write, by kind of storage."""
+
+    disk_bytes: int
+    memory_bytes: int
+
+
+def need(scenario: Scenario) -> Need:
+    """Estimate what a run of a scenario will write."""
+    traffic_bytes = sum(traffic.content.total_bytes for traffic in scenario.traffic)
+    logs = sum(
+        SIDES * (TERMS * parse_channel(traffic.channel).term_length + LOG_METADATA_BYTES)
+        for traffic in scenario.traffic
+    )
+    return Need(
+        disk_bytes=int(traffic_bytes * DISK_PER_TRAFFIC_BYTE) + DISK_RESERVE_BYTES,
+        memory_bytes=len(scenario.network.hosts) * CNC_BYTES + logs + MEMORY_RESERVE_BYTES,
+    )
+
+
+def require(folder: Path, bytes_needed: int, what: str) -> None:
+    """Raise LabError with both numbers unless the folder's storage has so much room."""
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < bytes_needed:
+        raise LabError(
+            f"{what} may need {_mib(bytes_needed)} in {folder}, "
+            f"where {_mib(free_bytes)} are free; make room there"
+        )
+
+
+def _mib(count_bytes: int) -> str:
+    return f"{count_bytes / MIB:.0f} MiB"

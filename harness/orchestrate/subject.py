@@ -1,0 +1,96 @@
+"""The command lines of everything that a run starts, apart from the capture tool.
+
+    driver      python -m driver --dir D
+    publisher   python -m harness.workload publisher --case F --traffic ID --aeron-dir D --out DIR
+    subscriber  python -m harness.workload subscriber ... (the same)
+    saboteur    python -m harness.workload saboteur ... --sabotage NAME (the same, beside a subscriber)
+    relay       python -m harness.middlebox --case F --left IF --right IF --out DIR
+    sampler     python -m harness.capture.counters --aeron-dir D --out DIR --interval 5ms
+
+The subject is the driver together with the workloads that speak to it. Our programs print `ready`
+when they are; workloads print `progress <bytes>/<total>`; they exit with 0, with 1 if the subject
+failed them, or with 127 if it cannot do what the scenario asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+READY = "ready"
+PROGRESS = "progress "
+UNSUPPORTED_EXIT_CODE = 127
+SAMPLE_INTERVAL = "5ms"
+
+SABOTAGE_ROLES = {
+    "skip-message": "publisher",
+    "flip-byte": "subscriber",
+    "lying-counter": "saboteur",
+    "nak-when-unreliable": "saboteur",
+}
+"""Which process of the subject commits each sabotage."""
+
+SABOTAGES = tuple(SABOTAGE_ROLES)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is tested: how its driver and its workloads are started."""
+
+    name: str
+    driver: tuple[str, ...]
+    """Arguments after the interpreter; the driver's directory follows as `--dir`."""
+
+    workload: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def driver_command(self, python: str, directory: str) -> list[str]:
+        return [python, *self.driver, "--dir", directory]
+
+    def workload_command(
+        self, python: str, role: str, *, case: str, traffic: str, directory: str, out: str
+    ) -> list[str]:
+        return [
+            *(python, *self.workload, role),
+            *("--case", case),
+            *("--traffic", traffic),
+            *("--aeron-dir", directory),
+            *("--out", out),
+        ]
+
+
+OURS = Subject(
+    name="ours",
+    driver=("-m", "driver"),
+    workload=("-m", "harness.workload"),
+    # Two hosts share one machine here: one thread a driver, and short sleeps instead of spinning, so that neither
+    # the relay nor the other host starves.
+    environment={
+        "AERON_THREADING_MODE": "SHARED",
+        "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
+        "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS": "50us",
+    },
+)
+
+
+def sabotage_arguments(role: str, sabotage: str) -> list[str]:
+    """Return the arguments that order a workload to be at fault, if that is its role's fault."""
+    return ["--sabotage", sabotage] if SABOTAGE_ROLES.get(sabotage) == role else []
+
+
+def relay_command(python: str, *, case: str, left: str, right: str, out: str) -> list[str]:
+    return [
+        *(python, "-m", "harness.middlebox"),
+        *("--case", case),
+        *("--left", left),
+        *("--right", right),
+        *("--out", out),
+    ]
+
+
+def sampler_command(python: str, *, directory: str, out: str) -> list[str]:
+    return [
+        *(python, "-m", "harness.capture.counters"),
+        *("--aeron-dir", directory),
+        *("--out", out),
+        *("--interval", SAMPLE_INTERVAL),
+    ]

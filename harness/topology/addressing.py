@@ -1,0 +1,47 @@
+"""Addresses of a run, derived from its id so that runs on one machine never meet.
+
+    10.64.0.0/10  =  16384 blocks of /24; a run takes one block (by a hash of its id)
+    block         =  16 subnets of /28; each host has one:  .1 bridge  .2 relay  .3 host
+
+The bridge address is used by container networks only (their engine insists on a gateway of its
+own). Two live runs may draw the same block: namespaces do not mind, an engine refuses the second
+network, and the caller takes the next `attempt`. Refuses to know what a host is for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+
+RANGE = ipaddress.IPv4Network("10.64.0.0/10")
+BLOCK_PREFIX_LENGTH = 24
+SUBNET_PREFIX_LENGTH = 28
+BLOCKS = 1 << (BLOCK_PREFIX_LENGTH - RANGE.prefixlen)
+HOSTS_MAX = 1 << (SUBNET_PREFIX_LENGTH - BLOCK_PREFIX_LENGTH)
+
+BRIDGE = 1
+RELAY = 2
+HOST = 3
+
+
+def token(run_id: str) -> str:
+    """Return eight hex digits that stand for the run in the names of namespaces and networks."""
+    return hashlib.sha256(run_id.encode()).hexdigest()[:8]
+
+
+def block(run_id: str, attempt: int = 0) -> ipaddress.IPv4Network:
+    """Return the block of addresses of a run; each attempt gives another one."""
+    digest = hashlib.sha256(f"windtunnel block {run_id}".encode()).digest()
+    index = (int.from_bytes(digest[:8], "little") + attempt) % BLOCKS
+    size = 1 << (32 - BLOCK_PREFIX_LENGTH)
+    first = int(RANGE.network_address) + index * size
+    return ipaddress.IPv4Network((first, BLOCK_PREFIX_LENGTH))
+
+
+def subnet(run_id: str, host_index: int, attempt: int = 0) -> ipaddress.IPv4Network:
+    """Return the subnet of the host with this index in the scenario."""
+    if not 0 <= host_index < HOSTS_MAX:
+        raise ValueError(f"host index {host_index} is outside 0..{HOSTS_MAX - 1}")
+    size = 1 << (32 - SUBNET_PREFIX_LENGTH)
+    first = int(block(run_id, attempt).network_address) + host_index * size
+    return ipaddress.IPv4Network((first, SUBNET_PREFIX_LENGTH))

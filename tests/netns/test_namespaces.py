@@ -1,0 +1,262 @@
+"""The lab of namespaces: what it builds, that nothing crosses it, that nothing is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.orchestrate import clean, privileges, state
+from harness.orchestrate.lab import MID, LabError
+from harness.orchestrate.namespaces import NetnsLab
+from harness.topology import model
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+]
+REPOSITORY = Path(__file__).resolve().parents[2]
+WAIT_S = 20.0
+
+REACHES = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1.0)
+s.connect((sys.argv[1], 9))
+try:
+    s.send(b"x")
+    s.recv(1)
+except ConnectionRefusedError:
+    print("reached")
+except OSError as error:
+    print("silence", error)
+"""
+
+
+def make_lab(folder: Path, run_id: str, **options) -> NetnsLab:
+    topology = model.build(f"{folder} {run_id}", ["a", "b"], ("a", "b"), **options)
+    return NetnsLab(topology, folder / ".lab")
+
+
+@pytest.fixture
+def lab(tmp_path):
+    made = make_lab(tmp_path, "run")
+    made.up()
+    yield made
+    made.down()
+
+
+def wait_for(condition, what: str = "") -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s, what
+        time.sleep(0.02)
+
+
+def say(lab: NetnsLab, place: str, tmp_path: Path, *argv: str) -> str:
+    """Run a command in a place and return all that it says."""
+    process = lab.spawn(place, argv, log=tmp_path / f"{time.monotonic_ns()}.log")
+    assert process.wait(WAIT_S) == 0, process.tail(20)
+    return process.log.read_text()
+
+
+def traces(lab: NetnsLab) -> list[str]:
+    """Everything of a lab that is on the machine."""
+    names = [name for name in lab.state.namespaces if (clean.NAMESPACE_FOLDER / name).exists()]
+    folder = lab.state.memory_directory()
+    record = lab._labs / f"{lab.state.token}.json"
+    return names + [str(path) for path in (folder, record) if path.exists()]
+
+
+def test_hosts_reach_the_middlebox_at_once_and_each_other_not_at_all(lab, tmp_path):
+    for host in ("a", "b"):
+        gateway = str(lab.topology.host(host).gateway)
+        assert say(lab, host, tmp_path, sys.executable, "-c", REACHES, gateway) == "reached\n"
+    answer = say(lab, "a", tmp_path, sys.executable, "-c", REACHES, lab.address("b"))
+    assert answer.startswith("silence")
+
+
+def test_the_kernel_would_forward_if_it_were_told_to(lab, tmp_path):
+    say(lab, MID, tmp_path, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    answer = say(lab, "a", tmp_path, sys.executable, "-c", REACHES, lab.address("b"))
+    assert answer == "reached\n"
+
+
+def test_the_middlebox_forwards_nothing_and_nobody_speaks_ipv6(lab):
+    assert lab.read(MID, "/proc/sys/net/ipv4/ip_forward") == b"0\n"
+    for place in ("a", "b", MID):
+        assert lab.read(place, "/proc/sys/net/ipv6/conf/all/disable_ipv6") == b"1\n"
+        assert lab.read(place, "/proc/net/if_inet6") == b""
+
+
+def test_the_loopback_interface_is_up_in_every_place(lab, tmp_path):
+    for place in ("a", "b", MID):
+        assert "UP,LOWER_UP" in say(lab, place, tmp_path, "ip", "link", "show", "lo")
+
+
+def test_links_segment_nothing_and_are_as_wide_as_asked(tmp_path):
+    lab = make_lab(tmp_path, "jumbo", datagram_length_max=8192)
+    lab.up()
+    try:
+        for place, interface in (("a", "eth0"), ("b", "eth0"), (MID, "to-a"), (MID, "to-b")):
+            text = say(lab, place, tmp_path, "ip", "-d", "link", "show", interface)
+            assert "mtu 8220 " in text
+            assert "gso_max_segs 1 " in text
+    finally:
+        lab.down()
+
+
+def test_each_host_has_a_directory_of_its_own_in_memory(lab):
+    folders = {Path(lab.shared_memory(host)) for host in ("a", "b")}
+    assert len(folders) == 2
+    assert all(folder.is_dir() and folder.is_relative_to("/dev/shm") for folder in folders)
+
+
+def test_variables_of_aeron_do_not_reach_a_process(lab, tmp_path, monkeypatch):
+    monkeypatch.setenv("AERON_MTU_LENGTH", "4096")
+    text = say(lab, "a", tmp_path, "env")
+    assert "AERON_" not in text
+    assert f"PYTHONPATH={REPOSITORY}" in text
+
+
+def test_down_leaves_nothing_not_even_a_process_that_hid(tmp_path):
+    lab = make_lab(tmp_path, "down")
+    lab.up()
+    hidden = lab.spawn("b", ["sh", "-c", "setsid sleep 300 & echo $!"], log=tmp_path / "hidden.log")
+    assert hidden.wait(WAIT_S) == 0
+    pid = int(hidden.tail(1))
+    wait_for(lambda: os.getsid(pid) == pid)
+    assert traces(lab)
+    lab.down()
+    assert traces(lab) == []
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    lab.down()
+
+
+def test_what_cannot_be_built_is_told_and_leaves_nothing(tmp_path):
+    lab = make_lab(tmp_path, "twice")
+    name = lab.state.namespaces[-1]
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    with pytest.raises(LabError, match="File exists"):
+        lab.up()
+    assert traces(lab) == []
+
+
+def test_two_labs_live_side_by_side(tmp_path):
+    first, second = make_lab(tmp_path, "first"), make_lab(tmp_path, "second")
+    first.up()
+    second.up()
+    first.down()
+    assert traces(first) == []
+    gateway = str(second.topology.host("a").gateway)
+    assert say(second, "a", tmp_path, sys.executable, "-c", REACHES, gateway) == "reached\n"
+    second.down()
+    assert traces(second) == []
+
+
+HARNESS = """
+import sys, time
+from pathlib import Path
+from harness.orchestrate.namespaces import NetnsLab
+from harness.topology import model
+folder = Path(sys.argv[1])
+lab = NetnsLab(model.build(f"{folder} killed", ["a", "b"], ("a", "b")), folder / ".lab")
+lab.up()
+lab.spawn("a", ["sleep", "300"], log=folder / "sleep.log")
+hidden = lab.spawn("b", ["sh", "-c", "setsid sleep 300 &"], log=folder / "hidden.log")
+hidden.wait(10)
+print("up", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.fixture
+def harness(tmp_path):
+    """A harness in a process of its own, with a lab that is up."""
+    argv = [sys.executable, "-c", HARNESS, str(tmp_path)]
+    process = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "up\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_harness_that_is_killed_leaves_nothing(harness, tmp_path):
+    lab = make_lab(tmp_path, "killed")
+    inside = [pid for name in lab.state.namespaces for pid in clean.processes_in(name)]
+    assert len(inside) == 2
+    assert traces(lab)
+    harness.send_signal(signal.SIGKILL)
+    wait_for(lambda: traces(lab) == [], f"left: {traces(lab)}")
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside))
+
+
+def keeper_of(process: subprocess.Popen) -> int:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        if b"keeper" in Path(f"/proc/{child}/cmdline").read_bytes():
+            return int(child)
+    raise AssertionError("no keeper")
+
+
+def test_cleaning_removes_what_a_harness_and_its_keeper_left(harness, tmp_path, monkeypatch):
+    monkeypatch.setattr(clean, "_remove_containers", list)
+    lab = make_lab(tmp_path, "killed")
+    clean.remove_left_overs(tmp_path)
+    assert len(traces(lab)) == 5, "what a living harness owns was touched"
+    os.kill(keeper_of(harness), signal.SIGKILL)
+    harness.send_signal(signal.SIGKILL)
+    harness.wait(WAIT_S)
+    assert traces(lab)
+    removed = clean.remove_left_overs(tmp_path)
+    assert {f"namespace {name}" for name in lab.state.namespaces} <= set(removed)
+    assert traces(lab) == []
+
+
+ORDINARY_USER = """
+import os, sys
+from pathlib import Path
+from harness.orchestrate import privileges
+from harness.orchestrate.namespaces import NetnsLab
+from harness.topology import model
+print("had none" if privileges.missing() else "has all", flush=True)
+privileges.acquire()
+folder = Path(sys.argv[1])
+lab = NetnsLab(model.build("ordinary", ["a", "b"], ("a", "b")), folder / ".lab")
+lab.up()
+sniffer = ["tcpdump", "-i", "eth0", "-Z", "root", "-w", str(folder / "a.pcap"), "udp"]
+capture = lab.spawn("a", sniffer, log=folder / "capture.log")
+while "listening" not in capture.tail():
+    assert capture.poll() is None, capture.tail()
+print(os.getuid(), lab.read("mid", "/proc/sys/net/ipv4/ip_forward").decode())
+lab.down()
+"""
+
+
+def test_an_ordinary_user_gets_a_lab_and_a_capture_in_a_user_namespace(tmp_path):
+    ordinary = ["unshare", "--user", "--map-user=1234", "--map-group=1234", "--"]
+    if subprocess.run([*ordinary, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this kernel allows no user namespaces")
+    argv = [*ordinary, sys.executable, "-c", ORDINARY_USER, str(tmp_path)]
+    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=WAIT_S)
+    assert done.stdout == "had none\nhas all\n1234 0\n\n", done.stderr
+
+
+def test_the_record_is_written_before_anything_is_made(tmp_path, monkeypatch):
+    lab = make_lab(tmp_path, "record")
+    seen = []
+
+    def refuse(argv, **_):
+        seen.append(state.load(tmp_path / ".lab" / f"{lab.state.token}.json"))
+        raise LabError("no more")
+
+    monkeypatch.setattr("harness.orchestrate.namespaces.process.run", refuse)
+    with pytest.raises(LabError, match="no more"):
+        lab.up()
+    assert seen == [lab.state]
+    assert traces(lab) == []

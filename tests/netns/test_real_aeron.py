@@ -1,0 +1,199 @@
+"""Lab, relay, capture, sampler and judge end to end, with the real Aeron as the subject."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.artifact.counter_sample import read_counters, read_samples
+from harness.artifact.decision import DROP, read_decisions
+from harness.artifact.host_facts import CaptureFacts, SnmpFacts
+from harness.artifact.manifest import Manifest
+from harness.artifact.run_dir import RunDir, SuiteDir
+from harness.orchestrate import clean, privileges
+from harness.orchestrate.runner import SuiteResult, run_suite
+from harness.orchestrate.subject import Subject
+from harness.topology import addressing
+
+pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.peer,
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+]
+REPOSITORY = Path(__file__).resolve().parents[2]
+STAND_IN = "tests.stand_ins.real_aeron"
+REAL_AERON = Subject("aeron-c", ("-m", STAND_IN, "driver"), ("-m", STAND_IN))
+SEED = 11
+WAIT_S = 60.0
+MIB = 1 << 20
+
+SCENARIO = """
+schema: windtunnel/1
+name: small-loss
+about: A short stream with loss.
+seeds: {root: 11}
+fidelity: [netns]
+network:
+  hosts: [a, b]
+  link: {between: [a, b]}
+traffic:
+  - id: one
+    stream: 1001
+    from: a
+    to: b
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408|init-term-id=-3|term-id=-3|\
+term-offset=0"
+    receive: "aeron:udp?endpoint=${b}:24325"
+    content: {bytes: 2MiB}
+faults:
+  - {id: lose, where: {link: a->b}, what: {type: DATA}, act: {drop: 2%}}
+expect: [delivered_once, naks_and_retransmits_agree, rcv_pos_reaches_end, invalid_packets_zero]
+budget: {wall: 60s}
+"""
+
+
+def make_run(folder: Path, size: str = "2MiB", **options) -> tuple[SuiteResult, RunDir]:
+    file = folder / "small-loss.yaml"
+    file.write_text(SCENARIO.replace("2MiB", size))
+    result = run_suite([file], out=folder / "runs", tested=REAL_AERON, **options)
+    return result, RunDir(result.runs[0].run_dir)
+
+
+@pytest.fixture(scope="module")
+def good_run(tmp_path_factory) -> tuple[SuiteResult, RunDir]:
+    return make_run(tmp_path_factory.mktemp("good"))
+
+
+def test_a_sound_subject_on_a_lossy_link_passes(good_run):
+    result, _ = good_run
+    assert [(run.outcome, run.seed) for run in result.runs] == [("PASS", SEED)], result
+    assert result.exit_code == 0
+
+
+def test_the_counters_follow_the_stream_to_its_end(good_run):
+    _, folder = good_run
+    end = json.loads(folder.host("a").publisher("one").document.read_text())["end_position"]
+    counters = {each.counter_id: each for each in read_counters(folder.host("b").counters)}
+    samples = read_samples(folder.host("b").counter_samples)
+    (receiver_position,) = [each for each in counters.values() if each.type_id == 5]
+    assert receiver_position.final_value == end > 2 * MIB
+    values = samples["value"][
+        (samples["counter_id"] == receiver_position.counter_id)
+        & (samples["registration_id"] == receiver_position.registration_id)
+    ]
+    assert len(values) > 5
+    assert (np.diff(values) > 0).all()
+
+
+def test_captures_lost_nothing_and_sockets_were_looked_at(good_run):
+    _, folder = good_run
+    for host in ("a", "b"):
+        statistics = CaptureFacts.read(folder.capture_statistics(host))
+        assert statistics.received > 1000
+        assert statistics.dropped_by_kernel == 0
+        assert SnmpFacts.read(folder.host(host).snmp).grown("InDatagrams") > 10
+
+
+def test_the_manifest_says_how_the_run_went(good_run):
+    _, folder = good_run
+    manifest = Manifest.read(folder.manifest)
+    assert manifest.complete
+    assert manifest.errors == []
+    assert {each.exit_code for each in manifest.processes} == {0}
+    assert {each.name for each in manifest.processes if not each.asked} == {
+        "a/publisher-one",
+        "b/subscriber-one",
+    }
+
+
+def test_the_same_seed_loses_the_same_frames(good_run, tmp_path):
+    _, again = make_run(tmp_path)
+    assert _first_losses(again) == _first_losses(good_run[1])
+
+
+def test_another_seed_loses_others(good_run, tmp_path):
+    _, other = make_run(tmp_path, seed=SEED + 1)
+    assert _first_losses(other) != _first_losses(good_run[1])
+
+
+def _first_losses(folder: RunDir) -> set[int]:
+    decisions = read_decisions(folder.decisions)
+    lost = decisions[(decisions["action"] == DROP) & (decisions["attempt"] == 1)]
+    assert len(lost) > 10
+    return set(lost["position"].tolist())
+
+
+def test_a_publisher_that_skips_a_message_fails_and_is_named(tmp_path):
+    result, _ = make_run(tmp_path, sabotage="skip-message")
+    assert result.exit_code == 1
+    assert result.runs[0].outcome == "FAIL"
+    assert "message 5" in result.runs[0].reason
+
+
+SUITE = """
+import sys
+from pathlib import Path
+from tests.netns.test_real_aeron import make_run
+result, _ = make_run(Path(sys.argv[1]), on_event=lambda event: print(event.phase, flush=True))
+sys.exit(result.exit_code)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_middle_keeps_the_folder_and_leaves_nothing_else(tmp_path, number, code):
+    argv = [sys.executable, "-c", SUITE, str(tmp_path)]
+    harness = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+    for line in harness.stdout:
+        if line == "traffic\n":
+            break
+    harness.send_signal(number)
+    harness.communicate(timeout=WAIT_S)
+    assert harness.returncode == code
+    (suite,) = (SuiteDir(path) for path in (tmp_path / "runs").glob("2*"))
+    (folder,) = suite.runs()
+    manifest = Manifest.read(folder.manifest)
+    assert addressing.token(manifest.run_id) not in _on_the_machine()
+    assert not manifest.complete
+    assert signal.Signals(number).name in manifest.stopped
+
+
+def test_a_driver_that_dies_ends_the_run_at_once_with_a_verdict(tmp_path):
+    def kill(event):
+        if event.kind == "progress" and event.delivered_bytes > 0:
+            for pid in _drivers(tmp_path):
+                os.kill(pid, signal.SIGKILL)
+
+    started_s = time.monotonic()
+    result, folder = make_run(tmp_path, size="256MiB", on_event=kill)
+    assert time.monotonic() - started_s < WAIT_S
+    assert result.runs[0].outcome == "FAIL", result
+    assert "driver was ended by signal 9" in result.runs[0].reason
+    assert "driver was ended by signal 9" in Manifest.read(folder.manifest).stopped
+
+
+def _drivers(folder: Path) -> list[int]:
+    """The process ids of the drivers whose logs are in a folder."""
+    found = []
+    for log in folder.glob("runs/*/*/hosts/*/driver.log"):
+        for link in Path("/proc").glob("[0-9]*/fd/1"):
+            if os.path.exists(link) and os.path.samefile(link, log):
+                found.append(int(link.parts[2]))
+    return found
+
+
+def _on_the_machine() -> set[str]:
+    """Names of all labs of which anything is on this machine."""
+    names = [path.name for path in clean.NAMESPACE_FOLDER.glob("wt-*")]
+    return {name.split("-")[1] for name in names} | {
+        path.name.removeprefix("windtunnel-") for path in Path("/dev/shm").glob("windtunnel-*")
+    }

@@ -1,0 +1,124 @@
+"""A lab without a network: every place is this machine, and every program is a shell script.
+
+It lets the phases and the runner be tested where no namespaces may be made.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.orchestrate import subject
+from harness.orchestrate.lab import LabError
+from harness.orchestrate.process import LocalProcess
+from harness.orchestrate.subject import Subject
+
+WAIT_FOR_END = "trap 'exit 0' TERM; while :; do sleep 0.02; done"
+PROGRAMS = {
+    "capture": f"echo listening on eth0; {WAIT_FOR_END}",
+    "relay": f"echo ready left=l right=r; {WAIT_FOR_END}",
+    "sampler": f"echo ready; {WAIT_FOR_END}",
+    "driver": WAIT_FOR_END,
+    "subscriber": "echo ready; sleep 0.1; echo progress 100/100",
+    "publisher": "echo progress 100/100",
+}
+
+
+class LocalLab:
+    """Keeps the promises of a Lab as far as a single machine can."""
+
+    name = "netns"
+
+    def __init__(self, folder: Path, *, broken: str = "") -> None:
+        self._folder = folder
+        self._broken = broken
+        self._processes: list[LocalProcess] = []
+        self.is_up = False
+        self.downs = 0
+
+    def up(self) -> None:
+        if self._broken == "up":
+            raise LabError("no lab today")
+        self.is_up = True
+
+    def address(self, host: str) -> str:
+        return {"a": "10.64.0.3", "b": "10.64.0.19"}[host]
+
+    def interface(self, host: str) -> str:
+        return "eth0"
+
+    def mid_interfaces(self) -> tuple[str, str]:
+        return "to-a", "to-b"
+
+    def python(self, place: str) -> str:
+        return "python"
+
+    def shared_memory(self, host: str) -> str:
+        return str(self._folder / host)
+
+    def spawn(
+        self,
+        place: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        log: Path,
+    ) -> LocalProcess:
+        assert self.is_up
+        running = LocalProcess(
+            f"{place}/{log.stem}",
+            argv,
+            env={**os.environ, **(env or {})},
+            cwd=self._folder,
+            log=log,
+        )
+        self._processes.append(running)
+        return running
+
+    def path(self, path: Path) -> str:
+        return str(path)
+
+    def read(self, place: str, path: str) -> bytes:
+        return b"Udp: InDatagrams RcvbufErrors\nUdp: 5 0\n"
+
+    def living(self) -> list[LocalProcess]:
+        return [each for each in self._processes if each.poll() is None]
+
+    def down(self) -> None:
+        for each in self._processes:
+            each.kill()
+        self.is_up = False
+        self.downs += 1
+        if self._broken == "down":
+            raise LabError("something is left over")
+
+
+class ScriptedSubject(Subject):
+    """Its driver and workloads are the scripts of a dictionary."""
+
+    def driver_command(self, python: str, directory: str) -> list[str]:
+        return script(self.environment["programs"], "driver")
+
+    def workload_command(self, python: str, role: str, **where: str) -> list[str]:
+        return script(self.environment["programs"], role)
+
+
+def script(programs: str, role: str) -> list[str]:
+    """The command line of a role, from programs given as `role=quoted script ...`."""
+    found = dict(part.split("=", 1) for part in shlex.split(programs))
+    return ["sh", "-c", found[role]]
+
+
+def scripted(**changed: str) -> tuple[ScriptedSubject, str]:
+    """A subject, and the text of all programs, with some of them changed."""
+    programs = shlex.join(f"{role}={text}" for role, text in {**PROGRAMS, **changed}.items())
+    made = ScriptedSubject("scripted", ("driver",), ("workload",), {"programs": programs})
+    return made, programs
+
+
+def install(monkeypatch, programs: str) -> None:
+    """Put scripts in the place of the harness's own programs."""
+    for name, role in (("relay_command", "relay"), ("sampler_command", "sampler")):
+        monkeypatch.setattr(subject, name, lambda *_, _role=role, **__: script(programs, _role))
+    monkeypatch.setattr(subject, "sabotage_arguments", lambda role, sabotage: [])
+    monkeypatch.setattr("harness.capture.sniffer.command", lambda *_: script(programs, "capture"))

@@ -1,0 +1,170 @@
+"""The real Aeron C driver and client behind our subject's command lines.
+
+    python -m tests.stand_ins.real_aeron driver --dir D
+    python -m tests.stand_ins.real_aeron publisher|subscriber --case F --traffic ID --aeron-dir D
+                                         --out DIR [--sabotage NAME]
+
+It lets the lab be tested end to end before and beside our own driver. The subscriber leaves no
+frames file, since this client does not show PADs.
+"""
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyaeron
+
+from harness.artifact.application import PublisherFacts, SubscriberFacts
+from harness.artifact.delivery import DELIVERY
+from harness.artifact.offer import OFFER
+from harness.artifact.plan import message_bytes, plan
+from harness.artifact.run_dir import HostDir
+from harness.scenario.case import Case, TrafficCase
+
+TELL_S = 0.1
+IDLE_S = 0.0002
+FRAGMENT_LIMIT = 64
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("role", choices=["driver", "publisher", "subscriber"])
+    parser.add_argument("--dir", type=Path)
+    parser.add_argument("--case", type=Path)
+    parser.add_argument("--traffic")
+    parser.add_argument("--aeron-dir", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--sabotage", default="")
+    options = parser.parse_args(argv)
+    if options.role == "driver":
+        return drive(options.dir)
+    case = Case.read(options.case)
+    traffic = case.traffic_by_id(options.traffic)
+    files = HostDir(options.out)
+    client = pyaeron.Aeron(dir=str(options.aeron_dir))
+    if options.role == "publisher":
+        publish(client, case, traffic, files, options.sabotage)
+    else:
+        subscribe(client, case, traffic, files)
+    client.close()
+    return 0
+
+
+def drive(directory: Path) -> int:
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    with pyaeron.MediaDriver(dir=str(directory), threading="shared"):
+        stop.wait()
+    return 0
+
+
+class Teller:
+    """Prints progress now and then."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self._total_bytes = total_bytes
+        self._told_s = 0.0
+
+    def tell(self, count: int, last: bool = False) -> None:
+        now_s = time.monotonic()
+        if last or now_s - self._told_s >= TELL_S:
+            self._told_s = now_s
+            print(f"progress {count}/{self._total_bytes}", flush=True)
+
+
+def wait_until(condition) -> None:
+    while not condition():
+        time.sleep(IDLE_S)
+
+
+def publish(client, case: Case, traffic: TrafficCase, files: HostDir, sabotage: str) -> None:
+    payload = np.fromfile(case.payload.path, dtype=np.uint8)
+    made = plan(
+        case.seed, traffic.id, traffic.total_bytes, traffic.longest_bytes, traffic.shortest_bytes
+    )
+    add = (
+        client.add_exclusive_publication
+        if traffic.publication == "exclusive"
+        else client.add_publication
+    )
+    publication = add(traffic.channel, traffic.stream_id)
+    wait_until(lambda: publication.is_connected)
+    started_ns, teller = time.time_ns(), Teller(traffic.total_bytes)
+    offers = np.zeros(made.count, dtype=OFFER)
+    sent, waits = 0, {pyaeron.BACK_PRESSURED: 0, pyaeron.ADMIN_ACTION: 0}
+    for index, (start, length) in enumerate(zip(made.starts, made.lengths, strict=True)):
+        if sabotage == "skip-message" and index == 5:
+            continue
+        data = message_bytes(payload, int(start), int(length)).tobytes()
+        while (position := publication.offer(data)) <= 0:
+            waits[position] += 1
+            time.sleep(IDLE_S)
+        offers[index] = (index, length, 0, position)
+        sent += int(length)
+        teller.tell(sent)
+    teller.tell(sent, last=True)
+    offers.tofile(files.publisher(traffic.id).offers)
+    PublisherFacts(
+        session_id=publication.session_id,
+        stream_id=traffic.stream_id,
+        initial_term_id=traffic.initial_term_id or 0,
+        term_length=traffic.term_length,
+        mtu=traffic.mtu,
+        start_position=traffic.initial_position,
+        end_position=publication.position,
+        message_count=made.count,
+        back_pressure_count=waits[pyaeron.BACK_PRESSURED],
+        admin_action_count=waits[pyaeron.ADMIN_ACTION],
+        started_ns=started_ns,
+        ended_ns=time.time_ns(),
+        error=None,
+    ).write(files.publisher(traffic.id).document)
+    publication.close()
+
+
+def subscribe(client, case: Case, traffic: TrafficCase, files: HostDir) -> None:
+    subscription = client.add_subscription(traffic.receive, traffic.stream_id)
+    print("ready", flush=True)
+    wait_until(lambda: subscription.image_count > 0)
+    image = subscription.image_at_index(0)
+    started_ns, join = time.time_ns(), image.position
+    teller = Teller(traffic.total_bytes)
+    deliveries: list[tuple[int, int, int]] = []
+    received = 0
+    own = files.subscriber(traffic.id)
+    with own.messages.open("wb") as messages:
+
+        def on_message(view, header) -> None:
+            nonlocal received
+            data = bytes(view)
+            messages.write(data)
+            deliveries.append((header.position, len(data), header.session_id))
+            received += len(data)
+
+        while not image.is_end_of_stream:
+            if subscription.poll(on_message, FRAGMENT_LIMIT) == 0:
+                time.sleep(IDLE_S)
+            teller.tell(received)
+    teller.tell(received, last=True)
+    np.array(deliveries, dtype=DELIVERY).tofile(own.index)
+    SubscriberFacts(
+        session_id=image.session_id,
+        stream_id=traffic.stream_id,
+        join_position=join,
+        end_position=image.position,
+        eos_seen=image.is_end_of_stream,
+        message_count=len(deliveries),
+        message_bytes=received,
+        started_ns=started_ns,
+        ended_ns=time.time_ns(),
+        error=None,
+    ).write(own.document)
+    subscription.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
