@@ -1,0 +1,151 @@
+"""The headers around a datagram: whose it is, and what must change before it leaves again.
+
+    | Ethernet 14 | IPv4 20..60 or IPv6 40.. | UDP 8 | frames ...
+    \\_______________ envelope _______________/
+
+A packet from a host of the same machine often has only the sum of its pseudo-header where the UDP
+checksum should be, since a network card was expected to finish it; it is finished here. A carved
+datagram gets new lengths and checksums. All else stays as the host wrote it, TTL included: the
+relay is not seen. Not covered: TCP, whose checksums stay unfinished.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from harness.dissect.bytes_at import u16_be
+from harness.dissect.packet import (
+    CUT,
+    IP_FRAGMENT,
+    LINK_ETHERNET,
+    address_v4,
+    address_v6,
+    ip_start,
+    udp_payload_length,
+    udp_start,
+)
+from harness.kernel import kernel
+
+ENVELOPE_LENGTH_MAX = 192
+"""Longest run of headers before a datagram; those with more (IPv6 extensions) pass as other."""
+
+AERON = 0
+"""A datagram between the two hosts, to or from a port of the case."""
+OTHER = 1
+"""From anyone to the far host, but not Aeron's."""
+FRAGMENT = 2
+"""A piece of an IP packet for the far host: it could hold Aeron frames that nobody can see."""
+STRAY = 3
+"""Not for the far host: ARP, broadcast, the relay's own."""
+
+_MAC_LENGTH = 6
+_UDP_HEADER = 8
+_UDP = 17
+
+
+@kernel
+def classify(
+    buf: Any, at: int, end: int, hosts: Any, near: int, ports: Any
+) -> tuple[int, int, int]:
+    """What a packet that came from the side of host `near` is.
+
+    Shapes:  buf uint8[n]; hosts int64[2, 2]: address halves; ports int64[p]
+    Returns: class, and the lengths of envelope and payload of a UDP datagram, else 0
+    """
+    ip_at = ip_start(buf, at, end, LINK_ETHERNET)
+    if ip_at < 0:
+        return STRAY, 0, 0
+    udp_at, packet_end = udp_start(buf, ip_at, end)
+    if udp_at == CUT or not _is_address(buf, ip_at, 1, hosts, 1 - near):
+        return STRAY, 0, 0
+    if udp_at == IP_FRAGMENT:
+        return FRAGMENT, 0, 0
+    length = udp_payload_length(buf, udp_at, packet_end) if udp_at >= 0 else CUT
+    envelope_length = udp_at + _UDP_HEADER - at
+    if length < 0 or envelope_length > ENVELOPE_LENGTH_MAX:
+        return OTHER, 0, 0
+    source, destination = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
+    if _is_address(buf, ip_at, 0, hosts, near):
+        for port in ports:
+            if port in (source, destination):
+                return AERON, envelope_length, length
+    return OTHER, envelope_length, length
+
+
+@kernel
+def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
+    """Address a packet to the host `far`, from the relay's interface on its side.
+
+    Shapes: macs uint8[2, 12]: for each side the host's address, then the relay's own
+    """
+    for index in range(2 * _MAC_LENGTH):
+        buf[at + index] = macs[far, index]
+
+
+@kernel
+def seal(buf: Any, at: int, envelope_length: int, length: int) -> None:
+    """Make lengths and checksums of a datagram's headers agree with its frames."""
+    udp_at = at + envelope_length - _UDP_HEADER
+    ip_at = ip_start(buf, at, udp_at, LINK_ETHERNET)
+    is_v4 = buf[ip_at] >> 4 == 4
+    stored_length = u16_be(buf, udp_at + 4)
+    udp_length = length + _UDP_HEADER
+    changed = stored_length != udp_length
+    if changed:
+        _put_u16(buf, udp_at + 4, udp_length)
+        if is_v4:
+            _put_u16(buf, ip_at + 2, udp_at - ip_at + udp_length)
+            _put_u16(buf, ip_at + 10, 0)
+            _put_u16(buf, ip_at + 10, 0xFFFF ^ _fold(_sum(buf, ip_at, udp_at)))
+        else:
+            _put_u16(buf, ip_at + 4, u16_be(buf, ip_at + 4) + udp_length - stored_length)
+    stored = u16_be(buf, udp_at + 6)
+    if stored == 0 and is_v4:
+        return
+    pseudo = _pseudo_sum(buf, ip_at, is_v4, udp_length)
+    if changed or stored == _fold(pseudo):
+        _put_u16(buf, udp_at + 6, 0)
+        total = 0xFFFF ^ _fold(pseudo + _sum(buf, udp_at, udp_at + udp_length))
+        _put_u16(buf, udp_at + 6, 0xFFFF if total == 0 else total)
+
+
+@kernel
+def _is_address(buf: Any, ip_at: int, which: int, hosts: Any, host: int) -> bool:
+    """Whether the source (0) or destination (1) is a host's address."""
+    if buf[ip_at] >> 4 == 4:
+        high, low = address_v4(buf, ip_at + 12 + 4 * which)
+    else:
+        high, low = address_v6(buf, ip_at + 8 + 16 * which)
+    return bool(high == hosts[host, 0] and low == hosts[host, 1])
+
+
+@kernel
+def _pseudo_sum(buf: Any, ip_at: int, is_v4: bool, udp_length: int) -> int:
+    start, end = (ip_at + 12, ip_at + 20) if is_v4 else (ip_at + 8, ip_at + 40)
+    return _sum(buf, start, end) + _UDP + udp_length
+
+
+@kernel
+def _sum(buf: Any, at: int, end: int) -> int:
+    """The sum of big-endian 16-bit words; an odd last byte is the high half of one."""
+    even = 0
+    odd = 0
+    for index in range(at, end - 1, 2):
+        even += int(np.int64(buf[index]))
+        odd += int(np.int64(buf[index + 1]))
+    if (end - at) % 2:
+        even += int(np.int64(buf[end - 1]))
+    return (even << 8) + odd
+
+
+@kernel
+def _fold(total: int) -> int:
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+@kernel
+def _put_u16(buf: Any, at: int, value: int) -> None:
+    buf[at] = value >> 8 & 0xFF
+    buf[at + 1] = value & 0xFF

@@ -1,0 +1,100 @@
+"""A socket on one interface of the relay: every packet that arrives there, none that leaves.
+
+Needs CAP_NET_RAW; the large receive buffer needs CAP_NET_ADMIN. Knows nothing of what packets hold.
+"""
+
+import fcntl
+import socket
+import struct
+from dataclasses import dataclass
+
+ETH_P_ALL = 0x0003
+SOL_PACKET = 263
+PACKET_STATISTICS = 6
+PACKET_IGNORE_OUTGOING = 23
+SO_RCVBUFFORCE = 33
+SO_SNDBUFFORCE = 32
+SO_TIMESTAMPNS = 35
+SIOCGIFADDR = 0x8915
+SIOCGIFMTU = 0x8921
+SIOCGIFHWADDR = 0x8927
+
+RECEIVE_BUFFER_BYTES = 256 << 20
+"""A second of full load; the kernel takes memory only for what really waits."""
+SEND_BUFFER_BYTES = 8 << 20
+ETHERNET_HEADER_LENGTH = 14
+
+
+class PortError(Exception):
+    """An interface that cannot be used; the text says why and what is needed."""
+
+
+@dataclass
+class Port:
+    """An interface with a raw socket on it."""
+
+    name: str
+    socket: socket.socket
+    mac: bytes
+    address: str | None
+    "IPv4 address of the relay on this interface; None without one."
+    mtu: int
+
+    @property
+    def packet_length_max(self) -> int:
+        """The longest packet that the interface carries, Ethernet header included."""
+        return self.mtu + ETHERNET_HEADER_LENGTH + 4
+
+    def kernel_drops(self) -> int:
+        """Packets that found the receive buffer full since the last call."""
+        raw = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
+        return int(struct.unpack("=II", raw)[1])
+
+    def discard(self) -> None:
+        """Forget everything received so far."""
+        while True:
+            try:
+                self.socket.recv(1, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+        self.kernel_drops()
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def open_port(name: str) -> Port:
+    """Open an interface; PortError when it does not exist or privileges are missing."""
+    try:
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # deaf until it is bound
+    except PermissionError as error:
+        text = "raw sockets need CAP_NET_RAW: run as root, or in a namespace of your own"
+        raise PortError(f"cannot open a packet socket: {text}") from error
+    try:
+        raw.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        raw.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        _enlarge(raw, SO_RCVBUFFORCE, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        _enlarge(raw, SO_SNDBUFFORCE, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        raw.bind((name, ETH_P_ALL))
+        mac = _interface_facts(raw, name, SIOCGIFHWADDR)[18:24]
+        mtu = struct.unpack("=i", _interface_facts(raw, name, SIOCGIFMTU)[16:20])[0]
+    except OSError as error:
+        raw.close()
+        raise PortError(f"interface {name}: {error.strerror}") from error
+    try:
+        address = socket.inet_ntoa(_interface_facts(raw, name, SIOCGIFADDR)[20:24])
+    except OSError:
+        address = None
+    return Port(name=name, socket=raw, mac=mac, address=address, mtu=mtu)
+
+
+def _enlarge(raw: socket.socket, forced: int, plain: int, length: int) -> None:
+    """Set a buffer's size, beyond the system's limit where privileges allow it."""
+    try:
+        raw.setsockopt(socket.SOL_SOCKET, forced, length)
+    except PermissionError:
+        raw.setsockopt(socket.SOL_SOCKET, plain, length)
+
+
+def _interface_facts(raw: socket.socket, name: str, request: int) -> bytes:
+    return fcntl.ioctl(raw.fileno(), request, struct.pack("256s", name.encode()[:15]))

@@ -1,0 +1,273 @@
+"""The loop between two interfaces: receive, classify, offer to the engine, seal, send.
+
+    left  (host a) --recvmmsg--> [a->b] engine --outbox--> sendmmsg--> right (host b)
+    right (host b) --recvmmsg--> [b->a] engine --outbox--> sendmmsg--> left  (host a)
+
+One thread serves both directions in batches and sleeps in ppoll when there is nothing to do; it
+never spins. Arrival times are the kernel's, so waiting in a receive buffer counts as lag and
+delays are counted from the true arrival. Side 0 is left; a link direction's code is the side that
+its packets come from.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.kernel import kernel
+from harness.middlebox import engine as rules_engine
+from harness.middlebox import outbox as out
+from harness.middlebox.libc import (
+    EAGAIN,
+    EINTR,
+    ENOBUFS,
+    IOVEC,
+    MMSGHDR,
+    MSG_TRUNC,
+    NS_PER_SECOND,
+    POLLFD,
+    POLLIN,
+    POLLOUT,
+    realtime_ns,
+    receive_batch,
+    send_batch,
+    wait_for,
+)
+from harness.middlebox.packet import AERON, FRAGMENT, STRAY, classify, seal, set_macs
+from harness.middlebox.state import BATCH_MAX, DECISIONS, Engine
+from harness.middlebox.waiting import next_due_ns
+
+# What `run` returns.
+TIME_OVER, DECISIONS_FULL, INTERRUPTED, DRAINED, FAILED = range(5)
+# Columns of `counts`, one row a side.
+STRAYS, FOREIGN, FRAGMENTS, OVERSIZE, SEND_FAILURES, ERROR, LAG_MAX = range(7)
+
+SEND_BATCH = 128
+SEND_RETRY_NS = 100_000
+SEND_RETRIES_MAX = 20_000
+LAG_BUCKET_NS = 1_000
+LAG_BUCKETS = 20_000
+"""The last bucket takes all longer lags too."""
+
+_CONTROL_WORDS = 8
+_CONTROL_LENGTH = 8 * _CONTROL_WORDS
+_TIMESTAMP_LENGTH = 32
+_HEADER_LENGTH = MMSGHDR.itemsize
+
+
+class Relay(NamedTuple):
+    """The sockets' side of the middlebox: buffers, message headers that point to them, counts."""
+
+    fds: Any  # int64[2]
+    hosts: Any  # int64[2, 2]: halves of each host's address
+    macs: Any  # uint8[2, 12]: for each side the host's address, then the relay's own
+    ports: Any  # int64: the case's UDP ports
+    received: Any  # uint8[2, batch, length]
+    received_headers: Any  # MMSGHDR[2, batch]
+    received_iovecs: Any  # IOVEC[2, batch]
+    controls: Any  # int64[2, batch, words]: ancillary data, which is the time of arrival
+    sent_headers: Any  # MMSGHDR[batch]
+    sent_iovecs: Any  # IOVEC[batch]
+    pollfds: Any  # POLLFD[3]: both sides to read, one to write
+    timespec: Any  # int64[2], scratch
+    lags: Any  # int64[2, buckets]
+    counts: Any  # int64[2, 7]
+
+
+def make_relay(
+    fds: tuple[int, int],
+    hosts: NDArray[np.int64],
+    macs: NDArray[np.uint8],
+    ports: NDArray[np.int64],
+    packet_length_max: int,
+) -> Relay:
+    """A relay between two open sockets; nothing is received yet."""
+    length = packet_length_max + -packet_length_max % 64
+    received = np.zeros((2, BATCH_MAX, length), dtype=np.uint8)
+    controls = np.zeros((2, BATCH_MAX, _CONTROL_WORDS), dtype=np.int64)
+    iovecs = np.zeros((2, BATCH_MAX), dtype=IOVEC)
+    iovecs["base"] = _addresses(received, length)
+    iovecs["length"] = length
+    headers = np.zeros((2, BATCH_MAX), dtype=MMSGHDR)
+    headers["iov"] = _addresses(iovecs, IOVEC.itemsize)
+    headers["iov_length"] = 1
+    headers["control"] = _addresses(controls, _CONTROL_LENGTH)
+    headers["control_length"] = _CONTROL_LENGTH
+    sent_iovecs = np.zeros(SEND_BATCH, dtype=IOVEC)
+    sent_headers = np.zeros(SEND_BATCH, dtype=MMSGHDR)
+    sent_headers["iov"] = sent_iovecs.ctypes.data + np.arange(SEND_BATCH) * IOVEC.itemsize
+    sent_headers["iov_length"] = 1
+    pollfds = np.zeros(3, dtype=POLLFD)
+    pollfds["fd"][:2] = fds
+    pollfds["events"] = POLLIN, POLLIN, POLLOUT
+    return Relay(
+        fds=np.array(fds, dtype=np.int64),
+        hosts=hosts,
+        macs=macs,
+        ports=ports,
+        received=received,
+        received_headers=headers,
+        received_iovecs=iovecs,
+        controls=controls,
+        sent_headers=sent_headers,
+        sent_iovecs=sent_iovecs,
+        pollfds=pollfds,
+        timespec=np.zeros(2, dtype=np.int64),
+        lags=np.zeros((2, LAG_BUCKETS), dtype=np.int64),
+        counts=np.zeros((2, 7), dtype=np.int64),
+    )
+
+
+def _addresses(array: NDArray[Any], stride: int) -> NDArray[Any]:
+    return (array.ctypes.data + np.arange(2 * BATCH_MAX) * stride).reshape(2, BATCH_MAX)
+
+
+@kernel
+def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
+    """Forward until a time, or until the shell is needed; says why it returned.
+
+    Units:   until_ns and all times are of the clock of day
+    Returns: TIME_OVER, DECISIONS_FULL, INTERRUPTED by a signal, FAILED with the errno in `counts`,
+             or DRAINED when `draining` and nothing is left to receive or to send
+    """
+    decisions_max = len(engine.decisions) // 2
+    while True:
+        if engine.state[DECISIONS] > decisions_max:
+            return DECISIONS_FULL
+        received = 0
+        for side in range(2):
+            count = receive_batch(
+                relay.fds[side], relay.received_headers[side].ctypes.data, BATCH_MAX
+            )
+            if count < 0 and count not in (-EAGAIN, -EINTR):
+                relay.counts[side, ERROR] = -count
+                return FAILED
+            for index in range(count):
+                _take(relay, engine, side, index)
+            _flush(relay, engine)
+            received += max(count, 0)
+        now_ns = realtime_ns(relay.timespec)
+        while not rules_engine.release(engine, now_ns):
+            _flush(relay, engine)
+        _flush(relay, engine)
+        if now_ns >= until_ns:
+            return TIME_OVER
+        if received == 0:
+            due_ns = next_due_ns(engine.waiting)
+            if draining and engine.waiting.counts[0] == 0:
+                return DRAINED
+            wait_ns = min(due_ns, until_ns) - now_ns
+            status = wait_for(relay.pollfds.ctypes.data, 2, relay.timespec, max(wait_ns, 0))
+            if status == -EINTR:
+                return INTERRUPTED
+
+
+@kernel
+def _take(relay: Relay, engine: Engine, side: int, index: int) -> None:
+    """Hand one received packet on, by what it is."""
+    header = relay.received_headers[side, index]
+    length = int(header["length"])
+    arrived_ns = _arrival_ns(relay, side, index)
+    truncated = header["flags"] & MSG_TRUNC
+    header["control_length"] = _CONTROL_LENGTH
+    if truncated:
+        relay.counts[side, OVERSIZE] += 1
+        return
+    packet = relay.received[side, index]
+    kind, envelope_length, frames_length = classify(
+        packet, 0, length, relay.hosts, side, relay.ports
+    )
+    if kind == AERON:
+        if not rules_engine.has_room(engine, envelope_length, frames_length):
+            _flush(relay, engine)
+        rules_engine.offer(engine, packet, 0, envelope_length, frames_length, side, arrived_ns)
+    elif kind == STRAY:
+        relay.counts[side, STRAYS] += 1
+    else:
+        relay.counts[side, FOREIGN] += 1
+        if kind == FRAGMENT:
+            relay.counts[side, FRAGMENTS] += 1
+        if not out.has_room(engine.outbox, 1, length):
+            _flush(relay, engine)
+        if envelope_length > 0:
+            out.put(
+                engine.outbox,
+                side,
+                arrived_ns,
+                packet,
+                0,
+                envelope_length,
+                envelope_length,
+                frames_length,
+            )
+        else:
+            out.put_foreign(engine.outbox, side, arrived_ns, packet, 0, length)
+
+
+@kernel
+def _arrival_ns(relay: Relay, side: int, index: int) -> int:
+    """When the kernel saw a packet; now if it does not say."""
+    if relay.received_headers[side, index]["control_length"] < _TIMESTAMP_LENGTH:
+        return realtime_ns(relay.timespec)
+    control = relay.controls[side, index]
+    return int(control[2]) * NS_PER_SECOND + int(control[3])
+
+
+@kernel
+def _flush(relay: Relay, engine: Engine) -> None:
+    """Send all datagrams of the outbox and note how long they took to get here."""
+    outbox = engine.outbox
+    count = outbox.counts[out.COUNT]
+    if count == 0:
+        return
+    for far in range(2):
+        batch = 0
+        for index in range(count):
+            datagram = outbox.datagrams[index]
+            if datagram["link"] == far:
+                continue
+            at = datagram["at"]
+            set_macs(outbox.buf, at, relay.macs, far)
+            if datagram["foreign"] == 0:
+                seal(outbox.buf, at, datagram["envelope_length"], datagram["length"])
+            iovec = relay.sent_iovecs[batch]
+            iovec["base"] = outbox.buf.ctypes.data + at
+            iovec["length"] = datagram["envelope_length"] + datagram["length"]
+            batch += 1
+            if batch == SEND_BATCH:
+                _send(relay, far, batch)
+                batch = 0
+        _send(relay, far, batch)
+    now_ns = realtime_ns(relay.timespec)
+    for index in range(count):
+        datagram = outbox.datagrams[index]
+        if datagram["arrived_ns"] != 0:
+            _note_lag(relay, datagram["link"], now_ns - datagram["arrived_ns"])
+    out.empty(outbox)
+
+
+@kernel
+def _send(relay: Relay, far: int, count: int) -> None:
+    """Send a batch; a busy interface is tried again, what it refuses is counted."""
+    headers = relay.sent_headers.ctypes.data
+    sent = 0
+    retries = 0
+    while sent < count:
+        status = send_batch(relay.fds[far], headers + sent * _HEADER_LENGTH, count - sent)
+        if status > 0:
+            sent += status
+        elif status in (-EAGAIN, -ENOBUFS) and retries < SEND_RETRIES_MAX:
+            retries += 1
+            relay.pollfds[2]["fd"] = relay.fds[far] if status == -EAGAIN else -1
+            wait_for(relay.pollfds[2:].ctypes.data, 1, relay.timespec, SEND_RETRY_NS)
+        elif status != -EINTR:
+            relay.counts[far, SEND_FAILURES] += 1
+            relay.counts[far, ERROR] = -status
+            sent += 1
+
+
+@kernel
+def _note_lag(relay: Relay, link: int, lag_ns: int) -> None:
+    bucket = min(max(lag_ns, 0) // LAG_BUCKET_NS, LAG_BUCKETS - 1)
+    relay.lags[link, bucket] += 1
+    relay.counts[link, LAG_MAX] = max(relay.counts[link, LAG_MAX], lag_ns)

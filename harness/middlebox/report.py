@@ -1,0 +1,92 @@
+"""What a middlebox did, on its way to the run folder: the ledger, and the decision log.
+
+Decisions are appended as they are drained, so that a killed relay leaves all but its last ones.
+"""
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.artifact.decision import LINKS
+from harness.artifact.frame_class import NAMES
+from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount
+from harness.middlebox.relay import (
+    FOREIGN,
+    LAG_BUCKET_NS,
+    LAG_MAX,
+    SEND_FAILURES,
+    STRAYS,
+    Relay,
+)
+from harness.middlebox.rules import CLASSES
+from harness.middlebox.state import DATAGRAMS_IN, DECISIONS, Engine
+
+
+class DecisionLog:
+    """The file of decisions, grown from the engine's buffer."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("wb")
+
+    def drain(self, engine: Engine) -> None:
+        """Move the engine's decisions to the file."""
+        count = int(engine.state[DECISIONS])
+        if count:
+            self._file.write(engine.decisions[:count].tobytes())
+            self._file.flush()
+            engine.state[DECISIONS] = 0
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def link_account(engine: Engine, link: int) -> LinkAccount:
+    """The engine's account of a link direction."""
+    received, sent, dropped, added = (int(each) for each in engine.datagrams[link, DATAGRAMS_IN:])
+    frames = {
+        NAMES[code]: FrameAccount(*(int(each) for each in engine.frames[link, index]))
+        for index, code in enumerate(CLASSES)
+        if engine.frames[link, index].any()
+    }
+    waiters = engine.waiting.waiters[engine.waiting.heap[: engine.waiting.counts[0]]]
+    held = (waiters["link"] == link) & (waiters["vacated"] == 0)
+    return LinkAccount(
+        datagrams_in=received,
+        datagrams_out=sent,
+        datagrams_dropped=dropped,
+        datagrams_added=added,
+        datagrams_held_at_end=int(held.sum()),
+        frames=frames,
+    )
+
+
+def ledger(engine: Engine, relay: Relay, kernel_drops: tuple[int, int]) -> Ledger:
+    """The whole account of a relay; what an interface refused to send has not left."""
+    links = {}
+    for link, name in enumerate(LINKS):
+        account = link_account(engine, link)
+        counts = relay.counts
+        account.send_failures = int(counts[1 - link, SEND_FAILURES])
+        account.datagrams_out -= account.send_failures
+        account.other_in = int(counts[link, STRAYS] + counts[link, FOREIGN])
+        account.other_out = int(counts[link, FOREIGN])
+        account.kernel_drops = kernel_drops[link]
+        account.lag_ns = lag_quantiles(relay.lags[link], int(counts[link, LAG_MAX]))
+        links[name] = account
+    return Ledger(links)
+
+
+def lag_quantiles(buckets: NDArray[Any], longest_ns: int) -> dict[str, int]:
+    """Median, 99th percentile and maximum of the lags; none if nothing was forwarded."""
+    total = int(buckets.sum())
+    if total == 0:
+        return {}
+    reached = np.cumsum(buckets)
+    found = {}
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        bucket = int(np.searchsorted(reached, share * total))
+        end_ns = (bucket + 1) * LAG_BUCKET_NS
+        found[name] = longest_ns if bucket == len(buckets) - 1 else min(end_ns, longest_ns)
+    return {**found, "max": longest_ns}

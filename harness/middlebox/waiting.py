@@ -1,0 +1,130 @@
+"""Frames that must not leave yet: a bounded pool of slots and a heap of their due times.
+
+    heap   | slot 3 | slot 0 | slot 7 | ...      smallest (due_ns, order) first
+    free   | slot 1 | slot 2 | ...               a stack
+    bytes  slot 0 [envelope | frame] ...
+
+A slot stays in the heap until its due time even when its frame has left before (a swapped frame
+whose neighbour came); it is `vacated` then, and only its place is kept. Knows no rule, no stream.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.kernel import kernel
+
+WAITER = np.dtype(
+    [
+        ("due_ns", "<i8"),
+        ("order", "<i8"),  # of arrival, to break ties
+        ("link", "<i8"),
+        ("index", "<i8"),  # class index of the frame
+        ("session", "<i8"),  # whose swap list it is on, or -1
+        ("next", "<i8"),  # in that list, or -1
+        ("envelope_length", "<i8"),
+        ("frame_length", "<i8"),
+        ("vacated", "<i8"),
+    ]
+)
+
+HEAP = 0
+FREE = 1
+ORDER = 2
+NONE = -1
+NEVER = (1 << 63) - 1
+
+
+class Waiting(NamedTuple):
+    """The pool; `counts` holds the lengths of heap and free stack, and the next order."""
+
+    waiters: Any
+    heap: Any
+    free: Any
+    buf: Any
+    counts: Any
+
+
+def make_waiting(slots: int, slot_length: int) -> Waiting:
+    """An empty pool; a slot takes an envelope and frames of `slot_length` bytes together."""
+    return Waiting(
+        waiters=np.zeros(slots, dtype=WAITER),
+        heap=np.zeros(slots, dtype=np.int64),
+        free=np.arange(slots - 1, -1, -1, dtype=np.int64),
+        buf=np.zeros((slots, slot_length), dtype=np.uint8),
+        counts=np.array([0, slots, 0], dtype=np.int64),
+    )
+
+
+@kernel
+def take(waiting: Waiting, due_ns: int) -> int:
+    """A slot that is due at a time, or NONE when the pool is exhausted."""
+    if waiting.counts[FREE] == 0:
+        return NONE
+    waiting.counts[FREE] -= 1
+    slot = int(waiting.free[waiting.counts[FREE]])
+    waiter = waiting.waiters[slot]
+    waiter["due_ns"] = due_ns
+    waiter["order"] = waiting.counts[ORDER]
+    waiter["session"] = NONE
+    waiter["next"] = NONE
+    waiter["vacated"] = 0
+    waiting.counts[ORDER] += 1
+    _push(waiting, slot)
+    return slot
+
+
+@kernel
+def next_due_ns(waiting: Waiting) -> int:
+    """When the next slot is due, or NEVER."""
+    if waiting.counts[HEAP] == 0:
+        return NEVER
+    return int(waiting.waiters[waiting.heap[0]]["due_ns"])
+
+
+@kernel
+def pop(waiting: Waiting) -> int:
+    """Take the slot that is due first off the heap; the caller gives it back when it is done."""
+    heap = waiting.heap
+    first = int(heap[0])
+    waiting.counts[HEAP] -= 1
+    count = waiting.counts[HEAP]
+    heap[0] = heap[count]
+    at = 0
+    while True:
+        least = at
+        for child in (2 * at + 1, 2 * at + 2):
+            if child < count and _before(waiting.waiters, heap[child], heap[least]):
+                least = child
+        if least == at:
+            return first
+        heap[at], heap[least] = heap[least], heap[at]
+        at = least
+
+
+@kernel
+def give_back(waiting: Waiting, slot: int) -> None:
+    """Return a popped slot to the pool."""
+    waiting.free[waiting.counts[FREE]] = slot
+    waiting.counts[FREE] += 1
+
+
+@kernel
+def _push(waiting: Waiting, slot: int) -> None:
+    heap = waiting.heap
+    at = waiting.counts[HEAP]
+    heap[at] = slot
+    waiting.counts[HEAP] += 1
+    while at > 0:
+        parent = (at - 1) // 2
+        if not _before(waiting.waiters, heap[at], heap[parent]):
+            break
+        heap[at], heap[parent] = heap[parent], heap[at]
+        at = parent
+
+
+@kernel
+def _before(waiters: Any, left: int, right: int) -> bool:
+    if waiters[left]["due_ns"] != waiters[right]["due_ns"]:
+        return bool(waiters[left]["due_ns"] < waiters[right]["due_ns"])
+    return bool(waiters[left]["order"] < waiters[right]["order"])

@@ -1,0 +1,139 @@
+"""The parts of an `aeron:udp` channel that the harness must know, read by the harness itself.
+
+    aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408|init-term-id=-3|term-id=-3|term-offset=0
+
+Knows only what the fault rules, the traffic plan and the judge need; what a parameter does to a
+driver is the driver's business, and so is refusing one that it does not know.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TERM_LENGTH_MIN = 64 * 1024
+TERM_LENGTH_MAX = 1 << 30
+TERM_LENGTH_DEFAULT = 16 * 1024 * 1024
+MTU_DEFAULT = 1408
+MTU_MAX = 65504
+HEADER_LENGTH = 32
+ALIGNMENT = 32
+
+_PREFIX = "aeron:udp?"
+_SIZE = re.compile(r"(\d+)([kmgKMG]?)")
+_SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A parsed channel: its parameters as written."""
+
+    parameters: Mapping[str, str]
+
+    @property
+    def endpoint_host(self) -> str:
+        return self._endpoint()[0]
+
+    @property
+    def endpoint_port(self) -> int:
+        return self._endpoint()[1]
+
+    @property
+    def term_length(self) -> int:
+        length = self._size("term-length", TERM_LENGTH_DEFAULT)
+        if not TERM_LENGTH_MIN <= length <= TERM_LENGTH_MAX or length & (length - 1):
+            raise ValueError(f"term-length {length}: expected a power of two from 64k to 1g")
+        return length
+
+    @property
+    def mtu(self) -> int:
+        mtu = self._size("mtu", MTU_DEFAULT)
+        if not HEADER_LENGTH < mtu <= MTU_MAX or mtu % ALIGNMENT:
+            raise ValueError(f"mtu {mtu}: expected a multiple of 32 from 64 to {MTU_MAX}")
+        return mtu
+
+    @property
+    def reliable(self) -> bool:
+        return self._flag("reliable", True)
+
+    @property
+    def receiver_window_bytes(self) -> int | None:
+        return self._size("rcv-wnd", 0) or None
+
+    @property
+    def initial_term_id(self) -> int | None:
+        return self._id("init-term-id")
+
+    @property
+    def initial_position(self) -> int:
+        """Where the stream starts: 0 unless the channel names a term id and offset."""
+        initial, term_id = self._id("init-term-id"), self._id("term-id")
+        offset = self._size("term-offset", 0)
+        given = [name for name in _START if name in self.parameters]
+        if initial is None or term_id is None or len(given) != len(_START):
+            if given:
+                raise ValueError(f"{', '.join(_START)} go together, found only {', '.join(given)}")
+            return 0
+        count = (term_id - initial) & 0xFFFFFFFF
+        if count >= 1 << 31:
+            raise ValueError(f"term-id {term_id} is before init-term-id {initial}")
+        if offset >= self.term_length or offset % ALIGNMENT:
+            raise ValueError(f"term-offset {offset}: expected a multiple of 32 within the term")
+        return count * self.term_length + offset
+
+    def _endpoint(self) -> tuple[str, int]:
+        host, _, port = self.parameters.get("endpoint", "").rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError("expected endpoint=HOST:PORT with a port from 1 to 65535")
+        return host, int(port)
+
+    def _size(self, name: str, default: int) -> int:
+        text = self.parameters.get(name)
+        if text is None:
+            return default
+        match = _SIZE.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{name}={text}: expected bytes, or a number followed by k, m or g")
+        return int(match[1]) * _SCALE[match[2].lower()]
+
+    def _id(self, name: str) -> int | None:
+        text = self.parameters.get(name)
+        if text is None:
+            return None
+        if not re.fullmatch(r"-?\d+", text) or not -(1 << 31) <= int(text) < 1 << 31:
+            raise ValueError(f"{name}={text}: expected a signed 32-bit number")
+        return int(text)
+
+    def _flag(self, name: str, default: bool) -> bool:
+        text = self.parameters.get(name)
+        if text not in (None, "true", "false"):
+            raise ValueError(f"{name}={text}: expected true or false")
+        return default if text is None else text == "true"
+
+
+_START = ("init-term-id", "term-id", "term-offset")
+
+
+def parse_channel(text: str) -> Channel:
+    """Split a channel into its parameters; only unicast UDP is known."""
+    if not text.startswith(_PREFIX):
+        raise ValueError(f"expected a channel that starts with {_PREFIX}, found {text!r}")
+    parameters: dict[str, str] = {}
+    for part in text.removeprefix(_PREFIX).split("|"):
+        name, equals, value = part.partition("=")
+        if not name or not equals or not value:
+            raise ValueError(f"expected name=value, found {part!r}")
+        if name in parameters:
+            raise ValueError(f"parameter {name} is there twice")
+        parameters[name] = value
+    return Channel(parameters)
+
+
+def placeholders(text: str) -> list[str]:
+    """The hosts that a channel names, as in `${b}`."""
+    return _PLACEHOLDER.findall(text)
+
+
+def fill_in(text: str, addresses: Mapping[str, str]) -> str:
+    """Put the addresses of hosts in the place of their names."""
+    return _PLACEHOLDER.sub(lambda match: addresses[match[1]], text)

@@ -1,0 +1,116 @@
+"""A case in words: what will be sent, what will be done to it, and how often to expect it.
+
+The counts are estimates from the distribution of message lengths; the plan of a run, which
+depends on its seed, gives the exact ones.
+"""
+
+import math
+from collections.abc import Iterator
+
+from harness.scenario.case import Case, FaultCase, TrafficCase
+from harness.scenario.channel import ALIGNMENT, HEADER_LENGTH
+from harness.scenario.units import format_bytes, format_duration, format_share
+
+_SAMPLES = 4096
+_VERBS = {"drop": "dropped", "duplicate": "sent twice", "hold": "held back", "swap": "swapped"}
+
+
+def expected_data_frames(traffic: TrafficCase) -> float:
+    """About how many DATA frames a stream has, before any is sent again."""
+    low, high = math.log(traffic.shortest_bytes), math.log(traffic.longest_bytes + 1)
+    most = traffic.mtu - HEADER_LENGTH
+    lengths = [
+        int(math.exp(low + (index + 0.5) / _SAMPLES * (high - low))) for index in range(_SAMPLES)
+    ]
+    frames = sum(-(-length // most) for length in lengths)
+    return max(1.0, traffic.total_bytes / sum(lengths) * frames)
+
+
+def expected_faults(case: Case, fault: FaultCase) -> float:
+    """About how many DATA frames a rule will act on, with those sent again after a loss."""
+    total = 0.0
+    for traffic in case.traffic:
+        forward = "a->b" if traffic.from_host == case.hosts[0].name else "b->a"
+        if "DATA" not in fault.frame_types or forward not in fault.links:
+            continue
+        frames = expected_data_frames(traffic)
+        if traffic.reliable:
+            frames /= 1 - min(_loss(case, forward), 0.99)
+        total += frames * fault.share
+    return total
+
+
+def explain(case: Case) -> str:
+    """The case as text for people."""
+    return "\n".join(_lines(case))
+
+
+def _loss(case: Case, link: str) -> float:
+    """The share of DATA frames that some rule drops on a link."""
+    passing = 1.0
+    for fault in case.faults:
+        if fault.action == "drop" and "DATA" in fault.frame_types and link in fault.links:
+            passing *= 1 - fault.share
+    return 1 - passing
+
+
+def _lines(case: Case) -> Iterator[str]:
+    first, second = case.hosts
+    yield f"{case.name}  (seed {case.seed}, {case.fidelity})"
+    yield ""
+    for line in case.about.strip().splitlines():
+        yield f"  {line}"
+    yield ""
+    yield f"hosts     {first.name} at {first.address}, {second.name} at {second.address}"
+    yield f"payload   {case.payload.path}, {case.payload.length_bytes} bytes"
+    yield f"budget    {format_duration(case.wall_ns)} of real time"
+    for traffic in case.traffic:
+        yield ""
+        yield from _traffic_lines(traffic)
+    yield ""
+    yield "faults, first match decides"
+    if not case.faults:
+        yield "  none: everything passes"
+    for index, fault in enumerate(case.faults):
+        yield from _fault_lines(case, index, fault)
+    yield ""
+    yield "expect    " + ", ".join(check.name for check in case.expect)
+
+
+def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
+    kind = "reliable" if traffic.reliable else "unreliable"
+    initial = "chosen by the driver" if traffic.initial_term_id is None else traffic.initial_term_id
+    window = traffic.receiver_window_bytes
+    yield f"traffic   {traffic.id}: {traffic.from_host} to {traffic.to_host}, {kind}"
+    yield f"  stream {traffic.stream_id}, {traffic.publication} publication, port {traffic.port}"
+    yield f"  send      {traffic.channel}"
+    yield f"  receive   {traffic.receive}"
+    yield (
+        f"  term {format_bytes(traffic.term_length)}, mtu {traffic.mtu}, "
+        f"initial term id {initial}, window {'default' if window is None else format_bytes(window)}"
+    )
+    yield (
+        f"  content {format_bytes(traffic.total_bytes)} in messages of {traffic.shortest_bytes} to "
+        f"{traffic.longest_bytes} bytes, about {expected_data_frames(traffic):.0f} DATA frames, "
+        f"{_terms(traffic)} terms"
+    )
+
+
+def _terms(traffic: TrafficCase) -> int:
+    frames = expected_data_frames(traffic)
+    framed = traffic.total_bytes + frames * (HEADER_LENGTH + ALIGNMENT / 2)
+    return math.ceil(framed / traffic.term_length)
+
+
+def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
+    share = format_share(fault.share_ppb)
+    delay = f" for {format_duration(fault.hold_ns)}" if fault.action == "hold" else ""
+    yield (
+        f"  {index} {fault.id}: {share} of {', '.join(fault.frame_types)} "
+        f"on {', '.join(fault.links)} {_VERBS[fault.action]}{delay}"
+    )
+    expected = expected_faults(case, fault)
+    if expected:
+        yield f"      about {expected:.0f} DATA frames"
+    if set(fault.frame_types) - {"DATA", "PAD"}:
+        yield "      frames without a position: chosen by order of appearance, so timing-sensitive"

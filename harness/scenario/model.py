@@ -1,0 +1,284 @@
+"""The scenario file as values: one class a table, one field a key.
+
+    Scenario
+      seeds     network --- link
+      traffic[] --- content --- message
+      faults[]  --- where, what, act
+      expect[]  budget
+
+Shape and units are checked here; what is well-formed and yet cannot happen is found by `sense`.
+Unknown keys are errors. Keys that are words of Python or lack a unit have another name as a field.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from harness.scenario.units import parse_bytes, parse_duration, parse_share
+
+SCHEMA = "windtunnel/1"
+SEED_MAX = (1 << 63) - 1
+FAULTS_MAX = 256
+TRAFFIC_MAX = 256
+LONGEST: Literal["max"] = "max"
+"""In place of a message length: the longest that the term length allows."""
+
+Action = Literal["drop", "duplicate", "hold", "swap"]
+ACTIONS: tuple[Action, ...] = ("drop", "duplicate", "hold", "swap")
+FrameType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"]
+
+
+def _quantity(pattern: str, example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
+
+
+_NUMBER = r"^\d+(\.\d+)?\s*"
+Bytes = Annotated[
+    int, BeforeValidator(parse_bytes), _quantity(_NUMBER + "(B|KiB|MiB|GiB)$", "64MiB")
+]
+Duration = Annotated[
+    int, BeforeValidator(parse_duration), _quantity(_NUMBER + "(ns|us|ms|s|min)$", "5ms")
+]
+Share = Annotated[int, BeforeValidator(parse_share), _quantity(_NUMBER + "%$", "2%")]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+
+
+def _one_or_many(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _bytes_or_longest(value: object) -> object:
+    return value if value == LONGEST else parse_bytes(value)
+
+
+def _check(value: object) -> object:
+    if isinstance(value, str):
+        return {"name": value, "arguments": {}}
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, arguments),) = value.items()
+        return {"name": name, "arguments": arguments}
+    raise ValueError("expected the name of a check, or one name with its arguments")
+
+
+class Table(BaseModel):
+    """A table of a scenario file."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+
+class Seeds(Table):
+    """Where all chance of the run comes from."""
+
+    root: int = Field(ge=0, le=SEED_MAX)
+    """The seed of the first run; each further run takes the next number."""
+
+    count: int = Field(default=1, ge=1, le=100_000)
+    """How many runs to make. Default 1."""
+
+
+class Link(Table):
+    """The one path between the two hosts."""
+
+    between: tuple[Name, Name] = Field(strict=False)
+    """Its two ends: the first is `a` in the ledger and the decision log, the second `b`."""
+
+    backend: Literal["relay"] = "relay"
+    """What disturbs it. Default and only choice: the relay."""
+
+
+class Network(Table):
+    """The hosts and what joins them."""
+
+    hosts: tuple[Name, ...] = Field(strict=False, min_length=2, max_length=2)
+    """Names of the hosts; each has a driver."""
+
+    link: Link
+
+
+class MessageLengths(Table):
+    """How long messages are: any doubling from the least to the most is equally likely."""
+
+    shortest_bytes: Bytes = Field(default=1, alias="from")
+    """Bytes; default 1B, at least 1B."""
+
+    longest_bytes: Annotated[
+        int | Literal["max"],
+        BeforeValidator(_bytes_or_longest),
+        _quantity(_NUMBER + "(B|KiB|MiB|GiB)$|^max$", "max"),
+    ] = Field(default=LONGEST, alias="to")
+    """Bytes; default and bound `max`, the lesser of an eighth of the term and 16MiB."""
+
+
+class Content(Table):
+    """What a publisher sends: the payload file, over and over."""
+
+    total_bytes: Bytes = Field(alias="bytes")
+    """Sum of all message lengths, in bytes; at least 1B."""
+
+    message: MessageLengths = MessageLengths()
+
+
+class Traffic(Table):
+    """One publication on one host and one subscription on the other."""
+
+    id: Name
+    """Unique in the scenario; names the files of this traffic."""
+
+    stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
+    """The Aeron stream id; unique in the scenario."""
+
+    from_host: Name = Field(alias="from")
+    """The publisher's host."""
+
+    to_host: Name = Field(alias="to")
+    """The subscriber's host."""
+
+    publication: Literal["exclusive", "concurrent"]
+    """The kind of publication."""
+
+    channel: str
+    """The publisher's channel; `${b}` stands for the address of host b."""
+
+    receive: str
+    """The subscriber's channel."""
+
+    content: Content
+
+
+class Where(Table):
+    """The links on which a rule looks at frames."""
+
+    link: str = Field(pattern=r"^(both|[a-z0-9-]+->[a-z0-9-]+)$")
+    """A direction such as `a->b`, or `both`."""
+
+
+class What(Table):
+    """The frames to which a rule applies."""
+
+    types: Annotated[tuple[FrameType, ...], BeforeValidator(_one_or_many)] = Field(
+        alias="type", strict=False, min_length=1
+    )
+    """One frame type or a list of them. DATA does not include HEARTBEAT."""
+
+
+class Hold(Table):
+    """Keep some frames back for a while."""
+
+    share: Share
+    """Of the frames that match; per cent."""
+
+    delay_ns: Duration = Field(alias="for", gt=0, le=10_000_000_000)
+    """How long; up to 10s."""
+
+
+class Act(Table):
+    """What happens to a share of the matching frames: exactly one key."""
+
+    drop: Share | None = None
+    """Per cent of the frames that never leave."""
+
+    duplicate: Share | None = None
+    """Per cent of the frames that leave twice."""
+
+    hold: Hold | None = None
+    """Frames that leave late."""
+
+    swap: Share | None = None
+    """Per cent of the frames that leave right after the next one of their stream and link."""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> "Act":
+        given = [name for name in ACTIONS if getattr(self, name) is not None]
+        if len(given) != 1 or len(self.model_fields_set) != 1:
+            raise ValueError("expected exactly one of drop, duplicate, hold, swap")
+        return self
+
+    @property
+    def action(self) -> Action:
+        """The name of the one act."""
+        return next(name for name in ACTIONS if getattr(self, name) is not None)
+
+    @property
+    def share_ppb(self) -> int:
+        """The share of frames, in parts per billion."""
+        if self.hold is not None:
+            return self.hold.share
+        return int(getattr(self, self.action))
+
+
+class Fault(Table):
+    """One rule; for each frame rules are tried in file order, and the first that fires decides."""
+
+    id: Name
+    """Unique in the scenario."""
+
+    where: Where
+    what: What
+    act: Act
+
+
+class Check(Table):
+    """A condition of the subject, by the name it has in the judge's registry."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class Budget(Table):
+    """How much a run may take."""
+
+    wall_ns: Duration = Field(default=120_000_000_000, alias="wall", gt=0)
+    """Real time of one run, from the first process to the last; default 120s."""
+
+
+class Scenario(Table):
+    """One experiment."""
+
+    schema_name: Literal["windtunnel/1"] = Field(alias="schema")
+    """The version of this format."""
+
+    name: str = Field(pattern=r"^[a-z0-9-]+(/[a-z0-9-]+)*$")
+    """Path of the file below `scenarios/`, without `.yaml`."""
+
+    about: str = Field(min_length=1)
+    """Intent, criteria in words, and what is not covered."""
+
+    seeds: Seeds
+    fidelity: tuple[Literal["netns", "compose"], ...] = Field(
+        default=("netns", "compose"), strict=False, min_length=1
+    )
+    """Where it can run; default everywhere."""
+
+    network: Network
+    traffic: tuple[Traffic, ...] = Field(strict=False, min_length=1, max_length=TRAFFIC_MAX)
+    """The streams, all at the same time."""
+
+    faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
+    """The rules, in the order in which they are tried; default none."""
+
+    expect: tuple[
+        Annotated[
+            Check,
+            BeforeValidator(_check),
+            WithJsonSchema(
+                {
+                    "oneOf": [
+                        {"type": "string"},
+                        {"type": "object", "minProperties": 1, "maxProperties": 1},
+                    ]
+                }
+            ),
+        ],
+        ...,
+    ] = Field(strict=False, min_length=1)
+    """Checks that must hold: names, or one name with its arguments."""
+
+    budget: Budget = Budget()
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file, for editors."""
+    schema = Scenario.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,203 @@
+"""Rules that no single table can check: what is well-formed but cannot happen.
+
+A scenario that asks for the impossible would pass for the wrong reason, so it is refused before
+anything starts. Each finding names the place in the file by a path of keys and indices.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from harness.scenario.channel import Channel, parse_channel, placeholders
+from harness.scenario.model import LONGEST, Fault, Scenario, Traffic
+from harness.scenario.units import BILLION
+
+MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
+Path = tuple[str | int, ...]
+
+POSITIONAL = frozenset({"DATA", "PAD"})
+"""Frame types that have a place in a stream, and so a neighbour to be swapped with."""
+FROM_PUBLISHER = frozenset({"DATA", "PAD", "HEARTBEAT", "SETUP", "RTTM"})
+FROM_SUBSCRIBER = frozenset({"SM", "NAK", "RTTM", "ERR", "RSP_SETUP"})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault of a scenario, and where it is."""
+
+    path: Path
+    text: str
+
+
+def longest_message(term_length: int) -> int:
+    """The longest message that a publication with this term length takes, in bytes."""
+    return min(term_length // 8, MESSAGE_LENGTH_MAX)
+
+
+def link_directions(scenario: Scenario, link: str) -> list[tuple[str, str]]:
+    """The directions that a rule's link names, as (sending host, receiving host)."""
+    first, second = scenario.network.link.between
+    if link == "both":
+        return [(first, second), (second, first)]
+    sender, _, receiver = link.partition("->")
+    return [(sender, receiver)]
+
+
+def problems(scenario: Scenario) -> list[Problem]:
+    """All that cannot be in a scenario whose tables are each well-formed."""
+    found = list(_network(scenario))
+    for index, traffic in enumerate(scenario.traffic):
+        found += _traffic(scenario, traffic, ("traffic", index))
+    found += _unique("traffic", "id", [each.id for each in scenario.traffic])
+    found += _unique("traffic", "stream", [each.stream_id for each in scenario.traffic])
+    for index, fault in enumerate(scenario.faults):
+        found += _fault(scenario, fault, ("faults", index))
+    found += _unique("faults", "id", [each.id for each in scenario.faults])
+    found += _shadowed(scenario)
+    found += _unique("expect", None, [each.name for each in scenario.expect])
+    return found
+
+
+def _network(scenario: Scenario) -> Iterator[Problem]:
+    hosts, between = scenario.network.hosts, scenario.network.link.between
+    if len(set(hosts)) != len(hosts):
+        yield Problem(("network", "hosts"), f"a host is named twice in {', '.join(hosts)}")
+    for index, host in enumerate(between):
+        if host not in hosts:
+            yield Problem(("network", "link", "between", index), _unknown_host(host, hosts))
+    if between[0] == between[1]:
+        yield Problem(("network", "link", "between"), "a link needs two different hosts")
+
+
+def _traffic(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
+    hosts = scenario.network.hosts
+    for key, host in (("from", traffic.from_host), ("to", traffic.to_host)):
+        if host not in hosts:
+            yield Problem((*path, key), _unknown_host(host, hosts))
+    if traffic.from_host == traffic.to_host:
+        yield Problem((*path, "to"), "publisher and subscriber must be on different hosts")
+    parsed: dict[str, Channel] = {}
+    for key, text in (("channel", traffic.channel), ("receive", traffic.receive)):
+        unknown = [host for host in placeholders(text) if host not in hosts]
+        if unknown:
+            yield Problem((*path, key), _unknown_host(unknown[0], hosts))
+            continue
+        try:
+            parsed[key] = parse_channel(text)
+        except ValueError as error:
+            yield Problem((*path, key), str(error))
+            continue
+        yield from _channel(parsed[key], traffic, (*path, key))
+    yield from _pair(parsed, path)
+    if "channel" in parsed:
+        yield from _content(parsed["channel"], traffic, (*path, "content"))
+
+
+def _channel(channel: Channel, traffic: Traffic, path: Path) -> Iterator[Problem]:
+    readers: list[Callable[[], object]] = [
+        lambda: channel.endpoint_port,
+        lambda: channel.term_length,
+        lambda: channel.mtu,
+        lambda: channel.reliable,
+        lambda: channel.receiver_window_bytes,
+        lambda: channel.initial_position,
+    ]
+    for read in readers:
+        try:
+            read()
+        except ValueError as error:
+            yield Problem(path, str(error))
+            return
+    wanted = f"${{{traffic.to_host}}}"
+    if channel.endpoint_host != wanted:
+        text = f"expected endpoint={wanted}:PORT, the subscriber's host, found"
+        yield Problem(path, f"{text} {channel.endpoint_host}")
+
+
+def _pair(parsed: dict[str, Channel], path: Path) -> Iterator[Problem]:
+    if len(parsed) < 2:
+        return
+    try:
+        ports = parsed["channel"].endpoint_port, parsed["receive"].endpoint_port
+    except ValueError:
+        return
+    if ports[0] != ports[1]:
+        text = f"the publisher sends to port {ports[0]}, the subscriber listens on {ports[1]}"
+        yield Problem((*path, "receive"), text)
+
+
+def _content(channel: Channel, traffic: Traffic, path: Path) -> Iterator[Problem]:
+    try:
+        most = longest_message(channel.term_length)
+    except ValueError:
+        return
+    message = traffic.content.message
+    longest = most if message.longest_bytes == LONGEST else int(message.longest_bytes)
+    if traffic.content.total_bytes < 1:
+        yield Problem((*path, "bytes"), "expected at least 1B of content")
+    if longest > most:
+        text = f"{longest} bytes is more than a term of {channel.term_length} allows, {most}"
+        yield Problem((*path, "message", "to"), text)
+    if not 1 <= message.shortest_bytes <= longest:
+        text = f"expected 1B to {longest}B, found {message.shortest_bytes}B"
+        yield Problem((*path, "message", "from"), text)
+
+
+def _fault(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
+    between = scenario.network.link.between
+    directions = link_directions(scenario, fault.where.link)
+    for direction in directions:
+        if set(direction) != set(between) or direction[0] == direction[1]:
+            known = f"{between[0]}->{between[1]}, {between[1]}->{between[0]} or both"
+            text = f"no link {fault.where.link!r}: expected {known}"
+            yield Problem((*path, "where", "link"), text)
+            return
+    types = fault.what.types
+    if len(set(types)) != len(types):
+        yield Problem((*path, "what", "type"), "a frame type is named twice")
+    seen = set().union(*(_types_on(scenario, direction) for direction in directions))
+    absent = [name for name in types if name not in seen]
+    if absent:
+        text = f"no traffic sends {', '.join(absent)} over {fault.where.link}"
+        yield Problem((*path, "what", "type"), text)
+    unplaced = [name for name in types if name not in POSITIONAL]
+    if fault.act.action == "swap" and unplaced:
+        text = f"{', '.join(unplaced)} has no position, so no neighbour to swap with: use hold"
+        yield Problem((*path, "act", "swap"), text)
+
+
+def _types_on(scenario: Scenario, direction: tuple[str, str]) -> set[str]:
+    """The frame types that the scenario's traffic can send in a direction."""
+    types: set[str] = set()
+    for traffic in scenario.traffic:
+        if (traffic.from_host, traffic.to_host) == direction:
+            types |= FROM_PUBLISHER
+        if (traffic.to_host, traffic.from_host) == direction:
+            types |= FROM_SUBSCRIBER
+    return types
+
+
+def _shadowed(scenario: Scenario) -> Iterator[Problem]:
+    """Rules that can never fire since an earlier one takes all that they match."""
+    for later_index, later in enumerate(scenario.faults):
+        matched = _matched(scenario, later)
+        for earlier in scenario.faults[:later_index]:
+            if earlier.act.share_ppb == BILLION and matched <= _matched(scenario, earlier):
+                text = f"can never fire: rule {earlier.id!r} takes all these frames before"
+                yield Problem(("faults", later_index), text)
+                break
+
+
+def _matched(scenario: Scenario, fault: Fault) -> set[tuple[tuple[str, str], str]]:
+    directions = link_directions(scenario, fault.where.link)
+    return {(direction, name) for direction in directions for name in fault.what.types}
+
+
+def _unique(table: str, key: str | None, values: list[str] | list[int]) -> Iterator[Problem]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            path: Path = (table, index) if key is None else (table, index, key)
+            yield Problem(path, f"{value!r} is there already: expected a new one")
+
+
+def _unknown_host(host: str, hosts: tuple[str, ...]) -> str:
+    return f"no host {host!r}: the hosts are {', '.join(hosts)}"

@@ -1,0 +1,70 @@
+"""Every scenario of the repository loads, has a header, and asks for checks that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.scenario.case import Payload, resolve
+from harness.scenario.loader import load_scenario
+
+FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
+FILES = sorted(FOLDER.rglob("*.yaml"))
+MAIN = {"loss/reliable-2pct", "loss/unreliable-2pct", "reorder/reliable-swap-and-hold"}
+PAYLOAD = Payload(path="payload.bin", sha256="0" * 64, length_bytes=1)
+
+
+def case_of(file):
+    return resolve(
+        load_scenario(file),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=PAYLOAD,
+    )
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_has_a_header_with_intent_criteria_and_limits(file):
+    header = file.read_text().partition("schema:")[0]
+    for part in ("# Intent", "# Criteria", "# Not covered"):
+        assert part in header
+    assert max(len(line) for line in header.splitlines()) <= 130
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_resolves(file):
+    assert case_of(file).name == str(file.relative_to(FOLDER).with_suffix(""))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_readme_speaks_of_every_act_and_type_used(file):
+    readme = (FOLDER / "README.md").read_text()
+    case = case_of(file)
+    words = {fault.action for fault in case.faults}
+    words |= {name for fault in case.faults for name in fault.frame_types}
+    assert [word for word in words if not re.search(rf"`{word}\b", readme)] == []
+
+
+def test_the_main_scenarios_are_there():
+    assert {load_scenario(file).name for file in FILES} >= MAIN
+
+
+@pytest.mark.parametrize("name", sorted(MAIN))
+def test_main_scenarios_cover_both_term_lengths_and_the_wrap(name):
+    small, large = case_of(FOLDER / f"{name}.yaml").traffic
+    assert (small.term_length, large.term_length) == (1 << 16, 1 << 20)
+    assert (small.publication, large.publication) == ("exclusive", "concurrent")
+    assert min(small.total_bytes, large.total_bytes) >= 64 << 20
+    assert (small.shortest_bytes, small.longest_bytes) == (1, small.term_length // 8)
+    assert (large.shortest_bytes, large.longest_bytes) == (1, large.term_length // 8)
+    assert small.initial_term_id < 0
+    assert large.initial_term_id + large.total_bytes // large.term_length > 2**31
+
+
+def test_unreliable_windows_cannot_be_overrun():
+    for traffic in case_of(FOLDER / "loss/unreliable-2pct.yaml").traffic:
+        whole, rest = divmod(traffic.longest_bytes, traffic.mtu - 32)
+        framed = whole * traffic.mtu + (rest + 32 + 31) // 32 * 32
+        assert not traffic.reliable
+        assert traffic.receiver_window_bytes + framed < traffic.term_length // 2
