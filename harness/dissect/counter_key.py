@@ -1,0 +1,71 @@
+"""Which counter is which: type ids, system counter ids, and the key of a stream counter.
+
+    0                    8          12         16               20
+    +--------------------+----------+----------+----------------+---------
+    | registration id    | session  | stream   | channel length | channel
+    +--------------------+----------+----------+----------------+---------
+
+Source: specification section 8.
+"""
+
+from collections.abc import Iterable
+
+from harness.artifact.counter_sample import CounterFacts
+
+SYSTEM = 0
+PUBLISHER_LIMIT = 1
+SENDER_POSITION = 2
+RECEIVER_HWM = 3
+SUBSCRIBER_POSITION = 4
+RECEIVER_POSITION = 5
+SENDER_LIMIT = 9
+PUBLISHER_POSITION = 12
+SENDER_NAKS_RECEIVED = 19
+RECEIVER_NAKS_SENT = 20
+
+STREAM_NAMES = {
+    PUBLISHER_LIMIT: "pub-lmt",
+    SENDER_POSITION: "snd-pos",
+    RECEIVER_HWM: "rcv-hwm",
+    SUBSCRIBER_POSITION: "sub-pos",
+    RECEIVER_POSITION: "rcv-pos",
+    SENDER_LIMIT: "snd-lmt",
+    PUBLISHER_POSITION: "pub-pos",
+    SENDER_NAKS_RECEIVED: "snd-naks-received",
+    RECEIVER_NAKS_SENT: "rcv-naks-sent",
+}
+
+NAKS_SENT_TOTAL = 5
+NAKS_RECEIVED_TOTAL = 6
+INVALID_PACKETS = 14
+RETRANSMITTED_BYTES = 36
+SYSTEM_NAMES = {
+    NAKS_SENT_TOTAL: "NAKs sent",
+    NAKS_RECEIVED_TOTAL: "NAKs received",
+    INVALID_PACKETS: "Invalid packets",
+    RETRANSMITTED_BYTES: "Retransmitted bytes",
+}
+
+
+def session_and_stream(counter: CounterFacts) -> tuple[int, int]:
+    """Session id and stream id in the key of a stream counter."""
+    key = bytes.fromhex(counter.key_hex)
+    session, stream = (int.from_bytes(key[at : at + 4], "little", signed=True) for at in (8, 12))
+    return session, stream
+
+
+def of_stream(
+    counters: Iterable[CounterFacts], type_id: int, session_id: int, stream_id: int
+) -> list[CounterFacts]:
+    """The counters of this type that belong to a stream of a session."""
+    wanted = (session_id, stream_id)
+    typed = (counter for counter in counters if counter.type_id == type_id)
+    return [counter for counter in typed if session_and_stream(counter) == wanted]
+
+
+def system_counter(counters: Iterable[CounterFacts], counter_id: int) -> CounterFacts | None:
+    """One of the driver's own counters, whose id is its place in the list."""
+    for counter in counters:
+        if counter.type_id == SYSTEM and counter.counter_id == counter_id:
+            return counter
+    return None

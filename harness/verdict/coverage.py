@@ -1,0 +1,206 @@
+"""Which positions of the stream the subscriber's log holds, and with what.
+
+expected   | DATA | DATA | DATA | DATA | PAD | DATA ...
+seen       | DATA | DATA |     PAD     | PAD | DATA ...      unreliable: a filled gap
+"""
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.artifact.frame_class import DATA, PAD
+from harness.artifact.frame_seen import headers
+from harness.artifact.records import Records
+from harness.dissect.flow import StreamFacts, aligned_lengths, wrap_i32
+from harness.dissect.frames import DATA_HEADER_LENGTH
+from harness.scenario.case import TrafficCase
+from harness.verdict.evidence import Evidence, Planned
+from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.losses import frame_index, losses_of
+
+COVERED = "positions_covered"
+PADDED = "pad_only_where_lost"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The subscriber's log next to what was expected at the same positions."""
+
+    frames: Records
+    header: Records
+    starts: NDArray[np.int64]
+    spans: NDArray[np.int64]
+    index: NDArray[np.int64]
+    "The expected frame that begins where this one does, where `matched`."
+    matched: NDArray[np.bool_]
+    filled: NDArray[np.bool_]
+    "PADs that the publisher did not write: filled gaps."
+
+
+def _look(frames: Records, planned: Planned) -> _Seen:
+    header = headers(frames)
+    starts = frames["position"].astype(np.int64)
+    index, matched = frame_index(planned.log, starts)
+    expected = planned.log.frames[np.minimum(index, len(planned.log.frames) - 1)]
+    is_pad = header["type"] == PAD
+    written = matched & (expected["frame_type"] == PAD)
+    written &= expected["frame_length"] == header["frame_length"]
+    spans = aligned_lengths(header["frame_length"])
+    return _Seen(frames, header, starts, spans, index, matched, is_pad & ~written)
+
+
+def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """Every position from join to end is covered once, by the expected DATA or by a PAD."""
+    found = together(
+        evidence.planned(traffic),
+        evidence.frames_seen(traffic),
+        evidence.wire(traffic),
+        evidence.subscriber(traffic),
+    )
+    if isinstance(found, Missing):
+        return could_not_look(COVERED, found, traffic.id)
+    planned, frames, wire, subscriber = found
+    where = (evidence.name_of(evidence.folder.host(traffic.to_host).subscriber(traffic.id).frames),)
+    seen = _look(frames, planned)
+    join, end = subscriber.join_position, planned.log.end_position
+    for position, text in _offences(seen, planned, wire.facts, traffic, join):
+        return failed(COVERED, text, traffic.id, evidence=where, position=position, stands=True)
+    reached = int(seen.starts[-1] + seen.spans[-1]) if len(frames) else join
+    if reached < end:
+        text = f"covered from {join} up to position {reached} only, of {end}"
+        return failed(COVERED, text, traffic.id, evidence=where, position=reached)
+    facts = {"frames": len(frames), "filled_gaps": int(seen.filled.sum())}
+    text = f"positions {join} to {end} are covered once, by {len(frames)} frames"
+    return passed(COVERED, text, traffic.id, evidence=where, facts=facts)
+
+
+def _offences(
+    seen: _Seen, planned: Planned, facts: StreamFacts, traffic: TrafficCase, join: int
+) -> list[tuple[int, str]]:
+    """The first offence of each kind, by position."""
+    found = []
+    for wrong, what in _violations(seen, planned, facts, traffic, join):
+        at = np.flatnonzero(wrong)
+        if len(at):
+            first = int(at[0])
+            found.append((first, what))
+    return [
+        (int(seen.starts[at]), f"position {seen.starts[at]}: {what}") for at, what in sorted(found)
+    ]
+
+
+def _violations(
+    seen: _Seen, planned: Planned, facts: StreamFacts, traffic: TrafficCase, join: int
+) -> list[tuple[Any, str]]:
+    header, starts = seen.header, seen.starts
+    expected = planned.log.frames[np.minimum(seen.index, len(planned.log.frames) - 1)]
+    follows = np.concatenate([[join], (starts + seen.spans)[:-1]])
+    is_data = header["type"] == DATA
+    term_ids = wrap_i32(starts // facts.term_length + facts.initial_term_id)
+    header_wrong = (header["term_offset"] != starts % facts.term_length) | (
+        (header["term_id"] != term_ids)
+        | (header["session_id"] != facts.session_id)
+        | (header["stream_id"] != facts.stream_id)
+        | (header["version"] != 0)
+    )
+    data = is_data & seen.matched & (expected["frame_type"] == DATA)
+    return [
+        (
+            starts[: len(follows)] > follows[: len(starts)],
+            "no frame covers the positions before it",
+        ),
+        (starts[: len(follows)] < follows[: len(starts)], "is covered a second time"),
+        (~is_data & (header["type"] != PAD), "a frame that is neither DATA nor PAD"),
+        (header["frame_length"] < DATA_HEADER_LENGTH, "a frame shorter than its header"),
+        (header_wrong, "the header names another stream, term or offset"),
+        (is_data & ~data, "a DATA frame where the publisher wrote none"),
+        (data & (header["frame_length"] != expected["frame_length"]), "DATA of a wrong length"),
+        (data & (header["flags"] != expected["flags"]), "DATA with wrong flags"),
+        (data & (header["reserved_value"] != 0), "DATA with a reserved value that nobody set"),
+        (data & _payload_wrong(seen, planned, data), "DATA with a wrong payload"),
+        (seen.filled & traffic.reliable, "a PAD that the publisher did not write"),
+        (starts + seen.spans > planned.log.end_position, "a frame beyond the end of the stream"),
+    ]
+
+
+def _payload_wrong(seen: _Seen, planned: Planned, data: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which DATA frames hold a payload whose checksum is not the expected one."""
+    at = np.flatnonzero(data)
+    expected = planned.log.frames[seen.index[at]]
+    payload = memoryview(planned.payload)
+    size = len(payload)
+    starts = expected["payload_start"] % size
+    ends = starts + expected["frame_length"] - DATA_HEADER_LENGTH
+    checksums = np.fromiter(
+        (
+            zlib.crc32(payload[start:end])
+            if end <= size
+            else zlib.crc32(_wrapped(planned.payload, start, end))
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ),
+        dtype=np.uint32,
+        count=len(at),
+    )
+    wrong = np.zeros(len(seen.starts), dtype=np.bool_)
+    wrong[at] = seen.frames["payload_crc32"][at] != checksums
+    return wrong
+
+
+def _wrapped(payload: NDArray[np.uint8], start: int, end: int) -> bytes:
+    return np.take(payload, np.arange(start, end), mode="wrap").tobytes()
+
+
+def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """A PAD that the publisher did not write covers only frames that the middlebox disturbed."""
+    found = together(
+        evidence.case, evidence.decisions, evidence.planned(traffic), evidence.frames_seen(traffic)
+    )
+    if isinstance(found, Missing):
+        return could_not_look(PADDED, found, traffic.id)
+    case, decisions, planned, frames = found
+    files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
+    where = (evidence.name_of(files.frames), evidence.name_of(evidence.folder.decisions))
+    if len(frames) == 0:
+        return could_not_look(PADDED, Missing(where[0], "holds no frame"), traffic.id)
+    seen = _look(frames, planned)
+    lost = losses_of(decisions, case, traffic, planned.log)
+    fills = int(seen.filled.sum())
+    facts = {"filled_gaps": fills, "dropped": lost.dropped_count}
+    offence = _unearned(seen, planned, lost.disturbed)
+    if offence is not None:
+        start, position = offence
+        text = f"the PAD at position {start} covers position {position}, which was not lost"
+        return failed(PADDED, text, traffic.id, evidence=where, position=position, facts=facts)
+    if lost.dropped_count and not fills:
+        text = f"{lost.dropped_count} frames were dropped, yet no gap was filled"
+        return failed(PADDED, text, traffic.id, evidence=where, facts=facts)
+    text = f"{fills} filled gaps, each where frames were dropped, held or swapped"
+    return passed(PADDED, text, traffic.id, evidence=where, facts=facts)
+
+
+def _unearned(
+    seen: _Seen, planned: Planned, disturbed: NDArray[np.bool_]
+) -> tuple[int, int] | None:
+    """The first filled gap over a frame that was left alone: (its start, the position)."""
+    log = planned.log.frames
+    bounds = np.append(log["position"], planned.log.end_position)
+    left_alone = np.concatenate([[0], np.cumsum(~disturbed)])
+    starts = seen.starts[seen.filled]
+    ends = starts + seen.spans[seen.filled]
+    first = np.searchsorted(bounds, starts, side="right") - 1
+    last = np.searchsorted(bounds, ends, side="left")
+    last = np.minimum(last, len(log))
+    unearned = (left_alone[last] - left_alone[np.maximum(first, 0)] > 0) | (
+        (bounds[np.maximum(first, 0)] != starts) | (ends > planned.log.end_position)
+    )
+    at = np.flatnonzero(unearned)
+    if len(at) == 0:
+        return None
+    pad = int(at[0])
+    covered = range(max(int(first[pad]), 0), int(last[pad]))
+    alone = [frame for frame in covered if not disturbed[frame]]
+    position = int(log["position"][alone[0]]) if alone else int(starts[pad])
+    return int(starts[pad]), max(position, int(starts[pad]))

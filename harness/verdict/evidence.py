@@ -1,0 +1,210 @@
+"""Typed, lazy access to a run folder, in which absence is a value.
+
+Everything is read at most once. What is not there, or cannot be understood, is returned as Missing,
+with the path and the reason; nothing here raises for what a run folder holds or lacks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.artifact.application import PublisherFacts, SubscriberFacts
+from harness.artifact.counter_sample import CounterFacts, read_counters, read_samples
+from harness.artifact.decision import read_decisions
+from harness.artifact.delivery import read_deliveries
+from harness.artifact.documents import DocumentError
+from harness.artifact.frame_seen import read_frames_seen
+from harness.artifact.host_facts import CaptureFacts, SnmpFacts
+from harness.artifact.ledger import Ledger
+from harness.artifact.manifest import Manifest
+from harness.artifact.plan import MessagePlan, plan
+from harness.artifact.records import Records
+from harness.artifact.run_dir import RunDir
+from harness.dissect.expected_log import ExpectedLog, expected_log
+from harness.dissect.pcap import Capture, read_capture
+from harness.scenario.case import Case, TrafficCase
+from harness.verdict.finding import Missing
+from harness.verdict.wire import Wire, wire_of
+
+_VALUE = TypeVar("_VALUE")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a publisher was to send, and the log that this makes."""
+
+    plan: MessagePlan
+    log: ExpectedLog
+    payload: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What a subscriber was given."""
+
+    deliveries: Records
+    messages: NDArray[np.uint8]
+    "The bytes of all messages, end to end."
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counters of one host: what each was, and its values over time."""
+
+    counters: list[CounterFacts]
+    samples: Records
+
+
+class Evidence:
+    """All that a run left behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = RunDir(path)
+        self.capture = cache(self._capture)
+        self.capture_statistics = cache(self._capture_statistics)
+        self.planned = cache(self._planned)
+        self.publisher = cache(self._publisher)
+        self.subscriber = cache(self._subscriber)
+        self.delivered = cache(self._delivered)
+        self.frames_seen = cache(self._frames_seen)
+        self.counted = cache(self._counted)
+        self.snmp = cache(self._snmp)
+        self.wire = cache(self._wire)
+
+    def name_of(self, path: Path) -> str:
+        """A path of the run folder as findings show it."""
+        return path.relative_to(self.folder.path).as_posix()
+
+    @cached_property
+    def manifest(self) -> Manifest | Missing:
+        return self._document(self.folder.manifest, Manifest.read)
+
+    @cached_property
+    def case(self) -> Case | Missing:
+        return self._document(self.folder.case, _read_case)
+
+    @cached_property
+    def ledger(self) -> Ledger | Missing:
+        return self._document(self.folder.ledger, Ledger.read)
+
+    @cached_property
+    def decisions(self) -> Records | Missing:
+        return self._document(self.folder.decisions, read_decisions)
+
+    @cached_property
+    def payload(self) -> NDArray[np.uint8] | Missing:
+        return self._bytes(self.folder.payload)
+
+    def _planned(self, traffic: TrafficCase) -> Planned | Missing:
+        payload, case = self.payload, self.case
+        if isinstance(payload, Missing):
+            return payload
+        if isinstance(case, Missing):
+            return case
+        if len(payload) == 0:
+            return Missing(self.name_of(self.folder.payload), "is empty")
+        messages = plan(
+            case.seed,
+            traffic.id,
+            traffic.total_bytes,
+            longest=traffic.longest_bytes,
+            shortest=traffic.shortest_bytes,
+        )
+        log = expected_log(
+            messages.lengths, traffic.mtu, traffic.term_length, traffic.initial_position
+        )
+        return Planned(messages, log, payload)
+
+    def _capture(self, host: str) -> Capture | Missing:
+        case = self.case
+        if isinstance(case, Missing):
+            return case
+        path = self.folder.capture(host)
+        ports = tuple(sorted({traffic.port for traffic in case.traffic}))
+        found = self._document(path, lambda at: read_capture(at, ports))
+        if isinstance(found, Capture) and found.problem:
+            return Missing(self.name_of(path), found.problem, damaged=True)
+        return found
+
+    def _capture_statistics(self, host: str) -> CaptureFacts | Missing:
+        return self._document(self.folder.capture_statistics(host), CaptureFacts.read)
+
+    def _publisher(self, traffic: TrafficCase) -> PublisherFacts | Missing:
+        files = self.folder.host(traffic.from_host).publisher(traffic.id)
+        return self._document(files.document, PublisherFacts.read)
+
+    def _subscriber(self, traffic: TrafficCase) -> SubscriberFacts | Missing:
+        files = self.folder.host(traffic.to_host).subscriber(traffic.id)
+        return self._document(files.document, SubscriberFacts.read)
+
+    def _delivered(self, traffic: TrafficCase) -> Delivered | Missing:
+        files = self.folder.host(traffic.to_host).subscriber(traffic.id)
+        deliveries = self._document(files.index, read_deliveries)
+        if isinstance(deliveries, Missing):
+            return deliveries
+        messages = self._bytes(files.messages)
+        if isinstance(messages, Missing):
+            return messages
+        indexed = int(deliveries["length"].astype(np.int64).sum())
+        if indexed > len(messages) or (len(deliveries) and deliveries["length"].min() < 0):
+            why = f"the index tells of {indexed} bytes, the messages file has {len(messages)}"
+            return Missing(self.name_of(files.messages), why, damaged=True)
+        return Delivered(deliveries, messages)
+
+    def _frames_seen(self, traffic: TrafficCase) -> Records | Missing:
+        files = self.folder.host(traffic.to_host).subscriber(traffic.id)
+        return self._document(files.frames, read_frames_seen)
+
+    def _counted(self, host: str) -> Counted | Missing:
+        files = self.folder.host(host)
+        counters = self._document(files.counters, read_counters)
+        if isinstance(counters, Missing):
+            return counters
+        samples = self._document(files.counter_samples, read_samples)
+        if isinstance(samples, Missing):
+            return samples
+        return Counted(counters, samples)
+
+    def _snmp(self, host: str) -> SnmpFacts | Missing:
+        return self._document(self.folder.host(host).snmp, SnmpFacts.read)
+
+    def _wire(self, traffic: TrafficCase) -> Wire | Missing:
+        case = self.case
+        near, far = self.capture(traffic.from_host), self.capture(traffic.to_host)
+        if isinstance(case, Missing):
+            return case
+        if isinstance(near, Missing):
+            return near
+        if isinstance(far, Missing):
+            return far
+        wire = wire_of(near, far, case, traffic)
+        if wire is None:
+            path = self.name_of(self.folder.capture(traffic.from_host))
+            why = f"no SETUP of stream {traffic.stream_id} left the publisher's host"
+            return Missing(path, why)
+        return wire
+
+    def _document(self, path: Path, read: Callable[[Path], _VALUE | None]) -> _VALUE | Missing:
+        try:
+            found = read(path)
+        except (DocumentError, OSError, ValueError) as error:
+            return Missing(self.name_of(path), f"cannot be understood: {error}", damaged=True)
+        return Missing(self.name_of(path), "is missing") if found is None else found
+
+    def _bytes(self, path: Path) -> NDArray[np.uint8] | Missing:
+        try:
+            empty = path.stat().st_size == 0
+            if empty:
+                return np.frombuffer(b"", dtype=np.uint8)
+            return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+        except OSError:
+            return Missing(self.name_of(path), "is missing")
+
+
+def _read_case(path: Path) -> Case | None:
+    return Case.read(path) if path.exists() else None

@@ -1,0 +1,99 @@
+"""What one gate or check came to, about one stream, host or link, and what shows it."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, overload
+
+from harness.verdict.outcome import Outcome
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+_C = TypeVar("_C")
+_D = TypeVar("_D")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Evidence that is not there; it takes the place of the value."""
+
+    what: str
+    "Path within the run folder."
+    why: str
+    damaged: bool = False
+    "It is there, but cannot be understood: our own defect."
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence of a verdict."""
+
+    name: str
+    "Of the gate or check."
+    outcome: Outcome
+    text: str
+    about: str = ""
+    "The traffic, host or link it is about; empty for the whole run."
+    evidence: tuple[str, ...] = ()
+    "Paths within the run folder that show it."
+    message: int | None = None
+    "Index in the traffic plan of the first offending message."
+    byte_offset: int | None = None
+    "Within that message."
+    position: int | None = None
+    "First offending stream position."
+    stands: bool = False
+    "A violation proven by the bytes themselves, which no broken gate can excuse."
+    excuses: bool = True
+    "Of a gate that is broken: whether a violation seen behind it may be its doing."
+    facts: dict[str, int] = field(default_factory=dict)
+    "Numbers behind the text."
+
+    def as_document(self) -> dict[str, Any]:
+        document: dict[str, Any] = {
+            "name": self.name,
+            "about": self.about,
+            "outcome": str(self.outcome),
+            "text": self.text,
+            "evidence": list(self.evidence),
+        }
+        for key in ("message", "byte_offset", "position"):
+            if getattr(self, key) is not None:
+                document[key] = getattr(self, key)
+        return {**document, "facts": self.facts} if self.facts else document
+
+    def excused(self, gate: "Finding") -> "Finding":
+        """This violation as it counts while a gate is broken."""
+        text = f"cannot be trusted, since gate {gate.name} is broken: {self.text}"
+        return replace(self, outcome=Outcome.INCONCLUSIVE, text=text)
+
+
+def passed(name: str, text: str, about: str = "", **more: Any) -> Finding:
+    """A finding that something holds."""
+    return Finding(name, Outcome.PASS, text, about, **more)
+
+
+def failed(name: str, text: str, about: str = "", **more: Any) -> Finding:
+    """A finding that the subject broke a promise."""
+    return Finding(name, Outcome.FAIL, text, about, **more)
+
+
+def could_not_look(name: str, missing: Missing, about: str = "") -> Finding:
+    """A finding that evidence is missing."""
+    outcome = Outcome.HARNESS if missing.damaged else Outcome.INCONCLUSIVE
+    text = f"{missing.what}: {missing.why}"
+    return Finding(name, outcome, text, about, evidence=(missing.what,))
+
+
+@overload
+def together(a: _A | Missing, b: _B | Missing, /) -> tuple[_A, _B] | Missing: ...
+@overload
+def together(
+    a: _A | Missing, b: _B | Missing, c: _C | Missing, /
+) -> tuple[_A, _B, _C] | Missing: ...
+@overload
+def together(
+    a: _A | Missing, b: _B | Missing, c: _C | Missing, d: _D | Missing, /
+) -> tuple[_A, _B, _C, _D] | Missing: ...
+def together(*parts: Any) -> Any:
+    """All the evidence that a look needs, or the first part that is missing."""
+    gaps = [part for part in parts if isinstance(part, Missing)]
+    return gaps[0] if gaps else parts

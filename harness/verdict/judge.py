@@ -1,0 +1,154 @@
+"""From a run folder to its verdict: gates, checks, attribution, verdict.json.
+
+    broken gate + violation that the bytes prove   FAIL
+    broken gate + any other violation              INCONCLUSIVE, naming the gate
+    a gate or check that throws                    HARNESS, and the others still count
+
+Nothing depends on the time or the machine: judging a folder again writes the same bytes.
+"""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.artifact.documents import Document, write_document
+from harness.artifact.run_dir import RunDir
+from harness.scenario.case import Case, CheckCase, TrafficCase
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, Missing, could_not_look
+from harness.verdict.outcome import Outcome, exit_code, merge
+from harness.verdict.registry import CHECKS, GATES
+from harness.verdict.subject import NAME as SUBJECT_LIVED
+from harness.verdict.subject import subject_lived
+
+SCHEMA = "windtunnel-verdict/1"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run came to, and why."""
+
+    scenario: str
+    seed: int | None
+    outcome: Outcome
+    reason: str
+    "One line: the finding that decided."
+    gates: tuple[Finding, ...]
+    checks: tuple[Finding, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code(self.outcome)
+
+    def as_document(self) -> Document:
+        return {
+            "schema": SCHEMA,
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "outcome": str(self.outcome),
+            "exit_code": self.exit_code,
+            "reason": self.reason,
+            "gates": [finding.as_document() for finding in self.gates],
+            "checks": [finding.as_document() for finding in self.checks],
+        }
+
+
+def judge(run_dir: Path) -> Verdict:
+    """Judge a run folder and write its verdict.json, unless the folder is not there at all."""
+    verdict = verdict_of(Evidence(run_dir))
+    if run_dir.is_dir():
+        write_document(RunDir(run_dir).verdict, verdict.as_document())
+    return verdict
+
+
+def verdict_of(evidence: Evidence) -> Verdict:
+    """Judge what a run left, without writing anything."""
+    gates = [finding for name, gate in GATES.items() for finding in _guarded(name, gate, evidence)]
+    checks = _guarded(SUBJECT_LIVED, subject_lived, evidence)
+    case = evidence.case
+    if isinstance(case, Missing):
+        checks.append(could_not_look("expectations", case))
+    else:
+        checks += _expectations(evidence, case)
+    checks = _attribute(gates, checks)
+    outcome, reason = _conclude(evidence, gates, checks)
+    return Verdict(
+        scenario="" if isinstance(case, Missing) else case.name,
+        seed=None if isinstance(case, Missing) else case.seed,
+        outcome=outcome,
+        reason=reason,
+        gates=tuple(gates),
+        checks=tuple(checks),
+    )
+
+
+def _expectations(evidence: Evidence, case: Case) -> list[Finding]:
+    if not case.expect:
+        text = "the case expects nothing, so nothing was shown"
+        return [Finding("expectations", Outcome.INCONCLUSIVE, text)]
+    findings = []
+    for wanted in case.expect:
+        findings += _expectation(evidence, case, wanted)
+    return findings
+
+
+def _expectation(evidence: Evidence, case: Case, wanted: CheckCase) -> list[Finding]:
+    check = CHECKS.get(wanted.name)
+    if check is None:
+        text = f"no such check: the judge knows {', '.join(CHECKS)}"
+        return [Finding(wanted.name, Outcome.HARNESS, text)]
+    unknown = set(wanted.arguments) - {"traffic"}
+    traffics = [each for each in case.traffic if _meant(wanted, each)]
+    if unknown or not traffics:
+        text = f"cannot be made with {wanted.arguments}: expected traffic, the id of one"
+        return [Finding(wanted.name, Outcome.HARNESS, text)]
+    return _guarded(wanted.name, check.look, evidence, traffics)
+
+
+def _meant(wanted: CheckCase, traffic: TrafficCase) -> bool:
+    chosen: Any = wanted.arguments.get("traffic", traffic.id)
+    return traffic.id in chosen if isinstance(chosen, list) else bool(traffic.id == chosen)
+
+
+def _guarded(name: str, look: Callable[..., list[Finding]], *arguments: Any) -> list[Finding]:
+    """The findings, or HARNESS when looking for them threw: a broken judge clears nobody."""
+    try:
+        return look(*arguments) or [Finding(name, Outcome.INCONCLUSIVE, "found nothing to look at")]
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        file = Path(place.filename).name
+        text = f"the judge threw {type(error).__name__} at {file}:{place.lineno}: {error}"
+        return [Finding(name, Outcome.HARNESS, text)]
+
+
+def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
+    """Excuse violations that a broken gate may have caused."""
+    broken = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.excuses]
+    if not broken:
+        return checks
+    return [
+        check.excused(broken[0]) if check.outcome is Outcome.FAIL and not check.stands else check
+        for check in checks
+    ]
+
+
+def _conclude(
+    evidence: Evidence, gates: list[Finding], checks: list[Finding]
+) -> tuple[Outcome, str]:
+    """The run's outcome, and the first finding that made it."""
+    manifest = evidence.manifest
+    standing = any(check.outcome is Outcome.FAIL for check in checks)
+    if not isinstance(manifest, Missing) and manifest.unsupported and not standing:
+        return Outcome.UNSUPPORTED, manifest.unsupported
+    unable = [check for check in checks if check.outcome is Outcome.UNSUPPORTED]
+    if unable and not standing:
+        return Outcome.UNSUPPORTED, unable[0].text
+    outcome = merge(finding.outcome for finding in (*gates, *checks))
+    if outcome is Outcome.PASS:
+        return outcome, f"{len(gates)} gates and {len(checks)} checks hold"
+    order = (*checks, *gates) if outcome is Outcome.FAIL else (*gates, *checks)
+    first = next(finding for finding in order if finding.outcome is outcome)
+    about = f" ({first.about})" if first.about else ""
+    return outcome, f"{first.name}{about}: {first.text}"

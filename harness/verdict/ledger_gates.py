@@ -1,0 +1,178 @@
+"""Gates on the middlebox: every datagram is accounted for, and the ordered faults really happened.
+
+sender's capture == ledger in,   in + added - dropped == out,   ledger out == receiver's capture
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.artifact.decision import ACTIONS, LINKS
+from harness.artifact.frame_class import CODES, NAMES
+from harness.artifact.ledger import Ledger, LinkAccount
+from harness.artifact.records import Records
+from harness.dissect.pcap import Capture, sent_by
+from harness.scenario.case import Case, FaultCase
+from harness.verdict.binomial import interval, least_trials
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
+from harness.verdict.outcome import Outcome
+
+CONFIDENCE = 0.999
+"""One sound run in a thousand strays further, for each rule."""
+
+
+def ledger_balanced(evidence: Evidence) -> list[Finding]:
+    """No datagram and no frame is unaccounted for, between the ledger and both captures."""
+    name = "ledger_balanced"
+    case, ledger = evidence.case, evidence.ledger
+    if isinstance(case, Missing):
+        return [could_not_look(name, case)]
+    if isinstance(ledger, Missing):
+        return [could_not_look(name, ledger)]
+    hosts = [host.name for host in case.hosts]
+    findings = []
+    for link, (sender, receiver) in zip(LINKS, (hosts, hosts[::-1]), strict=True):
+        account = ledger.links.get(link)
+        if account is None:
+            gap = Missing(evidence.name_of(evidence.folder.ledger), f"has no link {link}")
+            findings.append(could_not_look(name, gap, link))
+            continue
+        near, far = evidence.capture(sender), evidence.capture(receiver)
+        if isinstance(near, Missing):
+            findings.append(could_not_look(name, near, link))
+        elif isinstance(far, Missing):
+            findings.append(could_not_look(name, far, link))
+        else:
+            findings.append(_balance(evidence, case, link, account, near, far, sender, receiver))
+    return findings
+
+
+def _balance(
+    evidence: Evidence,
+    case: Case,
+    link: str,
+    account: LinkAccount,
+    near: Capture,
+    far: Capture,
+    sender: str,
+    receiver: str,
+) -> Finding:
+    name = "ledger_balanced"
+    ledger_file = evidence.name_of(evidence.folder.ledger)
+    for text in _own_faults(account):
+        return Finding(name, Outcome.HARNESS, text, link, (ledger_file,))
+    address = case.address(sender)
+    received = {kind: frames.received for kind, frames in account.frames.items()}
+    sent = {kind: frames.sent for kind, frames in account.frames.items()}
+    sides = (
+        (near, sender, "in", account.datagrams_in, received),
+        (far, receiver, "out", account.datagrams_out, sent),
+    )
+    for capture, host, way, datagrams, frames in sides:
+        where = (ledger_file, evidence.name_of(evidence.folder.capture(host)))
+        for what, booked, seen in _differences(capture, address, datagrams, frames):
+            text = f"{what}: the ledger has {booked} {way}, the capture at {host} has {seen}"
+            return Finding(name, Outcome.INCONCLUSIVE, text, link, where)
+    text = (
+        f"{account.datagrams_in} datagrams in, {account.datagrams_added} added, "
+        f"{account.datagrams_dropped} dropped, {account.datagrams_out} out: none unaccounted"
+    )
+    return passed(name, text, link, evidence=(ledger_file,))
+
+
+def _own_faults(account: LinkAccount) -> Iterator[str]:
+    """What is wrong within the ledger itself."""
+    counts = (
+        (account.kernel_drops, "packets dropped by the kernel before the relay read them"),
+        (account.send_failures, "packets that the relay could not send"),
+        (account.datagrams_held_at_end, "datagrams still held at the end"),
+        (account.unaccounted, "datagrams unaccounted for"),
+    )
+    for count, what in counts:
+        if count:
+            yield f"{count} {what}"
+    for kind, frames in sorted(account.frames.items()):
+        if kind not in CODES:
+            yield f"frame class {kind} is not known"
+        if frames.unaccounted:
+            yield f"{frames.unaccounted} {kind} frames unaccounted for"
+
+
+def _differences(
+    capture: Capture, address: str, datagrams: int, frames: dict[str, int]
+) -> Iterator[tuple[str, int, int]]:
+    """What the ledger and a capture count differently: name, ledger's count, capture's count."""
+    rows = capture.frames[sent_by(capture.frames, address)]
+    seen_datagrams = len(np.unique(rows["datagram"]))
+    if seen_datagrams != datagrams:
+        yield "datagrams", datagrams, seen_datagrams
+    kinds, counts = np.unique(rows["frame_type"], return_counts=True)
+    seen = {NAMES[int(kind)]: int(count) for kind, count in zip(kinds, counts, strict=True)}
+    for kind in sorted({*seen, *frames}):
+        if seen.get(kind, 0) != frames.get(kind, 0):
+            yield f"{kind} frames", frames.get(kind, 0), seen.get(kind, 0)
+
+
+def faults_happened(evidence: Evidence) -> list[Finding]:
+    """Each rule was obeyed: it hit, and as often as was asked for, within what chance allows."""
+    name = "faults_happened"
+    found = together(evidence.case, evidence.ledger, evidence.decisions)
+    if isinstance(found, Missing):
+        return [could_not_look(name, found)]
+    case, ledger, decisions = found
+    if len(decisions) and int(decisions["rule"].max()) >= len(case.faults):
+        where = evidence.name_of(evidence.folder.decisions)
+        return [could_not_look(name, Missing(where, "names a rule that the case lacks", True))]
+    if not case.faults:
+        return [passed(name, "the case orders no faults")]
+    return [
+        _rule_obeyed(evidence, index, fault, ledger, decisions)
+        for index, fault in enumerate(case.faults)
+    ]
+
+
+def _rule_obeyed(
+    evidence: Evidence, index: int, fault: FaultCase, ledger: Ledger, decisions: Records
+) -> Finding:
+    name = "faults_happened"
+    where = tuple(
+        evidence.name_of(each) for each in (evidence.folder.decisions, evidence.folder.ledger)
+    )
+    hits = int((decisions["rule"] == index).sum())
+    eligible = _eligible(index, fault, ledger, decisions)
+    facts = {"hits": hits, "eligible": eligible}
+    wrong = decisions[(decisions["rule"] == index)]["action"]
+    codes = {code for code, word in ACTIONS.items() if word == fault.action}
+    if len(wrong) and set(np.unique(wrong).tolist()) != codes:
+        text = f"rule {fault.id} orders {fault.action}, the decision log says otherwise"
+        return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
+    least = least_trials(fault.share, CONFIDENCE)
+    low, high = interval(eligible, fault.share, CONFIDENCE)
+    asked = f"{fault.action} {fault.share:.4%} of {eligible} frames"
+    if eligible < least:
+        text = f"{asked}: too few to tell, it takes {least}"
+        return Finding(
+            name, Outcome.INCONCLUSIVE, text, fault.id, where, excuses=False, facts=facts
+        )
+    if not low <= hits <= high:
+        text = f"{asked}: {hits} were hit, chance allows {low} to {high}"
+        return Finding(name, Outcome.INCONCLUSIVE, text, fault.id, where, facts=facts)
+    text = f"{asked}: {hits} were hit, within {low} to {high}"
+    return passed(name, text, fault.id, evidence=where, facts=facts)
+
+
+def _eligible(index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
+    """How many frames the rule had to decide on: all that match, less what earlier rules took."""
+    count = 0
+    earlier = decisions[decisions["rule"] < index]
+    for link in fault.links:
+        account = ledger.links.get(link)
+        if account is None:
+            continue
+        on_link = earlier[earlier["link"] == LINKS.index(link)]
+        for kind in fault.frame_types:
+            frames = account.frames.get(kind)
+            count += frames.received if frames else 0
+            count -= int((on_link["frame_type"] == CODES[kind]).sum())
+    return count

@@ -1,0 +1,132 @@
+"""Gates on the run as a whole: walked to its end, captures whole, both sides heard."""
+
+import hashlib
+
+from harness.artifact.frame_class import DATA, SETUP, SM
+from harness.artifact.run_dir import RunDir
+from harness.dissect.pcap import Capture, sent_by
+from harness.scenario.case import Case
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
+from harness.verdict.outcome import Outcome
+
+
+def manifest_complete(evidence: Evidence) -> list[Finding]:
+    """The harness walked every phase without an error, and what was sent is what lies here."""
+    name = "manifest_complete"
+    found = together(evidence.manifest, evidence.case, evidence.payload)
+    if isinstance(found, Missing):
+        return [could_not_look(name, found)]
+    manifest, case, payload = found
+    where = (evidence.name_of(evidence.folder.manifest),)
+    if manifest.errors:
+        more = f" (and {len(manifest.errors) - 1} more)" if len(manifest.errors) > 1 else ""
+        text = f"the run had errors: {manifest.errors[0]}{more}"
+        return [Finding(name, Outcome.HARNESS, text, evidence=where)]
+    if not manifest.complete and not manifest.overran:
+        why = f": {manifest.stopped}" if manifest.stopped else ""
+        text = f"the run was not walked to its end{why}"
+        return [Finding(name, Outcome.INCONCLUSIVE, text, evidence=where)]
+    if hashlib.sha256(payload).hexdigest() != case.payload.sha256:
+        text = "payload.bin is not the file that case.json names: its sha256 differs"
+        return [Finding(name, Outcome.HARNESS, text, evidence=("payload.bin", "case.json"))]
+    return [passed(name, f"{len(manifest.phases)} phases, no errors", evidence=where)]
+
+
+def captures_whole(evidence: Evidence) -> list[Finding]:
+    """Each host's capture is there, ends cleanly, and lost nothing."""
+    name = "captures_whole"
+    case = evidence.case
+    if isinstance(case, Missing):
+        return [could_not_look(name, case)]
+    return [_capture_whole(name, evidence, host.name) for host in case.hosts]
+
+
+def _capture_whole(name: str, evidence: Evidence, host: str) -> Finding:
+    capture, statistics = evidence.capture(host), evidence.capture_statistics(host)
+    if isinstance(capture, Missing):
+        return could_not_look(name, capture, host)
+    if isinstance(statistics, Missing):
+        return could_not_look(name, statistics, host)
+    folder: RunDir = evidence.folder
+    where = tuple(
+        evidence.name_of(each) for each in (folder.capture(host), folder.capture_statistics(host))
+    )
+    problems = [
+        (statistics.dropped_by_kernel, "packets dropped by the kernel"),
+        (capture.cut, "packets cut short"),
+        (capture.ip_fragments, "IP fragments, which cannot be judged"),
+        (int(capture.torn), "packet torn at the end of the file"),
+        (statistics.received - capture.packets, "packets seen by the tool but not in the file"),
+    ]
+    for count, what in problems:
+        if count:
+            return Finding(name, Outcome.INCONCLUSIVE, f"{count} {what}", host, where)
+    text = f"{capture.packets} packets, {capture.datagrams} of them Aeron's, none lost"
+    return passed(name, text, host, evidence=where)
+
+
+def both_sides_talked(evidence: Evidence) -> list[Finding]:
+    """Each traffic's SETUP and DATA arrived, and its SM came back."""
+    name = "both_sides_talked"
+    case = evidence.case
+    if isinstance(case, Missing):
+        return [could_not_look(name, case)]
+    if not case.traffic:
+        return [Finding(name, Outcome.INCONCLUSIVE, "the case has no traffic")]
+    findings = []
+    for traffic in case.traffic:
+        near, far = evidence.capture(traffic.from_host), evidence.capture(traffic.to_host)
+        if isinstance(near, Missing):
+            findings.append(could_not_look(name, near, traffic.id))
+        elif isinstance(far, Missing):
+            findings.append(could_not_look(name, far, traffic.id))
+        else:
+            silent = _silence(near, far, case, traffic.stream_id, traffic.from_host)
+            outcome = Outcome.INCONCLUSIVE if silent else Outcome.PASS
+            text = silent or "SETUP and DATA arrived, SM came back"
+            findings.append(Finding(name, outcome, text, traffic.id))
+    return findings
+
+
+def _silence(near: Capture, far: Capture, case: Case, stream_id: int, publisher: str) -> str:
+    """Which kind of frame never arrived, or nothing."""
+    address = case.address(publisher)
+    for capture, from_publisher, kinds in ((far, True, (SETUP, DATA)), (near, False, (SM,))):
+        frames = capture.frames[capture.frames["stream_id"] == stream_id]
+        frames = frames[sent_by(frames, address) == from_publisher]
+        for kind in kinds:
+            if not (frames["frame_type"] == kind).any():
+                word = {SETUP: "SETUP", DATA: "DATA", SM: "SM"}[kind]
+                side = "subscriber" if from_publisher else "publisher"
+                return f"no {word} of stream {stream_id} reached the {side}'s host"
+    return ""
+
+
+def sockets_dropped_nothing(evidence: Evidence) -> list[Finding]:
+    """No UDP socket overflowed, which on an unreliable stream would look like the link's loss."""
+    name = "sockets_dropped_nothing"
+    case = evidence.case
+    if isinstance(case, Missing):
+        return [could_not_look(name, case)]
+    findings = []
+    for host in case.hosts:
+        snmp = evidence.snmp(host.name)
+        if isinstance(snmp, Missing):
+            findings.append(could_not_look(name, snmp, host.name))
+            continue
+        where = (evidence.name_of(evidence.folder.host(host.name).snmp),)
+        lost = snmp.grown("RcvbufErrors")
+        if lost is None:
+            gap = Missing(where[0], "tells no RcvbufErrors")
+            findings.append(could_not_look(name, gap, host.name))
+            continue
+        excusable = all(each.reliable for each in case.traffic if each.to_host == host.name)
+        outcome = Outcome.PASS if lost == 0 or excusable else Outcome.INCONCLUSIVE
+        text = f"{lost} datagrams dropped by full sockets"
+        if lost and excusable:
+            text += ": reported only, since reliable streams repair them"
+        findings.append(
+            Finding(name, outcome, text, host.name, where, facts={"rcvbuf_errors": lost})
+        )
+    return findings

@@ -1,0 +1,72 @@
+"""Whether the processes under test lived and came to their end; this check is always made."""
+
+from harness.artifact.manifest import Manifest, ProcessExit
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.outcome import Outcome
+
+NAME = "subject_lived"
+ROLES = ("driver", "publisher", "subscriber")
+UNSUPPORTED_EXIT_CODE = 127
+
+
+def subject_lived(evidence: Evidence) -> list[Finding]:
+    """No driver or workload died, each workload ended well, and the traffic within its budget."""
+    manifest = evidence.manifest
+    if isinstance(manifest, Missing):
+        return [could_not_look(NAME, manifest)]
+    where = evidence.name_of(evidence.folder.manifest)
+    subjects = [each for each in manifest.processes if each.role in ROLES]
+    if not subjects:
+        return [could_not_look(NAME, Missing(where, "tells of no driver or workload"))]
+    findings = [*_deaths(subjects), *_overrun(manifest, where), *_own_words(evidence)]
+    for role in ROLES:
+        if not any(each.role == role for each in subjects):
+            findings.append(could_not_look(NAME, Missing(where, f"tells of no {role}")))
+    if findings:
+        return findings
+    return [passed(NAME, f"{len(subjects)} drivers and workloads lived to their end")]
+
+
+def _deaths(subjects: list[ProcessExit]) -> list[Finding]:
+    findings = []
+    for each in subjects:
+        code = each.exit_code
+        if each.asked or code is None or (code == 0 and each.role != "driver"):
+            continue
+        where = (each.log,) if each.log else ()
+        words = f"; its last words: {each.last_log_line}" if each.last_log_line else ""
+        if code == UNSUPPORTED_EXIT_CODE and each.role != "driver":
+            text = f"{each.name} says that it cannot do this{words}"
+            findings.append(Finding(NAME, Outcome.UNSUPPORTED, text, each.name, where))
+            continue
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        text = f"{each.name} {how} before it was asked to end{words}"
+        findings.append(failed(NAME, text, each.name, evidence=where, stands=True))
+    return findings
+
+
+def _overrun(manifest: Manifest, where: str) -> list[Finding]:
+    if not manifest.overran:
+        return []
+    text = f"the traffic did not come to its end: {manifest.overran}"
+    return [failed(NAME, text, evidence=(where,))]
+
+
+def _own_words(evidence: Evidence) -> list[Finding]:
+    """What workloads say went wrong; one that ended well says at least that nothing did."""
+    case = evidence.case
+    if isinstance(case, Missing):
+        return [could_not_look(NAME, case)]
+    findings = []
+    for traffic in case.traffic:
+        spoken = (
+            (evidence.publisher(traffic), f"{traffic.from_host}/publisher-{traffic.id}"),
+            (evidence.subscriber(traffic), f"{traffic.to_host}/subscriber-{traffic.id}"),
+        )
+        for facts, who in spoken:
+            if isinstance(facts, Missing):
+                findings.append(could_not_look(NAME, facts, who))
+            elif facts.error:
+                findings.append(failed(NAME, f"{who} says: {facts.error}", who))
+    return findings
