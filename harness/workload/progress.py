@@ -1,0 +1,24 @@
+"""Telling the runner how far a stream is, a few times a second."""
+
+import time
+
+TELL_S = 0.1
+
+
+class Progress:
+    """Counts bytes and prints `progress <bytes>/<total>` now and then."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self._total_bytes = total_bytes
+        self._told_s = 0.0
+        self.count_bytes = 0
+
+    def add(self, length_bytes: int) -> None:
+        self.count_bytes += length_bytes
+
+    def tell(self, *, last: bool = False) -> None:
+        """Print, unless it was done a moment ago."""
+        now_s = time.monotonic()
+        if last or now_s - self._told_s >= TELL_S:
+            self._told_s = now_s
+            print(f"progress {self.count_bytes}/{self._total_bytes}", flush=True)

@@ -1,0 +1,181 @@
+"""Publishing the plan: each message once, in order, as fast as the stream takes it.
+
+A message is offered straight from the payload file's bytes; only one that wraps around the file's
+end is copied. A push back is answered with a short sleep, since drivers, relay and readers share
+the same few cores.
+"""
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driver.client.aeron import Aeron
+from driver.client.publication import Publication
+from driver.logbuffer import publication_result as result
+from harness.artifact.application import PublisherFacts
+from harness.artifact.offer import OFFER
+from harness.artifact.plan import MessagePlan, message_bytes, plan
+from harness.scenario.case import TrafficCase
+from harness.workload.options import SKIP_MESSAGE, Options
+from harness.workload.progress import Progress
+from harness.workload.stop import Stop, SubjectError
+
+IDLE_S = 0.0001
+MESSAGES_BETWEEN_LOOKS = 64
+"""How many messages are offered before the clock and the signals are looked at again."""
+
+_NAMES = {
+    result.NOT_CONNECTED: "NOT_CONNECTED",
+    result.CLOSED: "CLOSED",
+    result.MAX_POSITION_EXCEEDED: "MAX_POSITION_EXCEEDED",
+    result.ERROR: "ERROR",
+}
+
+
+class Publisher:
+    """Sends the messages of one plan and keeps the books."""
+
+    def __init__(
+        self, made: MessagePlan, payload: NDArray[np.uint8], skip: int, stop: Stop
+    ) -> None:
+        self._plan = made
+        self._payload = payload
+        self._skip = skip
+        """Index of the message that is left out; -1 for none."""
+        self._stop = stop
+        self._offers = np.zeros(made.count, dtype=OFFER)
+        self.progress = Progress(made.total_bytes)
+        self.accepted_count = 0
+        self.back_pressure_count = 0
+        self.admin_action_count = 0
+
+    @property
+    def offers(self) -> NDArray[np.void]:
+        """One OFFER for each accepted message."""
+        return self._offers[: self.accepted_count]
+
+    def send(self, publication: Publication) -> None:
+        """Offer all messages. Raises SubjectError or Stopped."""
+        messages = zip(self._plan.starts.tolist(), self._plan.lengths.tolist(), strict=True)
+        for index, (start, length) in enumerate(messages):
+            if index % MESSAGES_BETWEEN_LOOKS == 0:
+                self._stop.check()
+                self.progress.tell()
+            if index == self._skip:
+                continue
+            position = self._offer(publication, start, length)
+            self._offers[self.accepted_count] = (index, length, 0, position)
+            self.accepted_count += 1
+            self.progress.add(length)
+        self.progress.tell(last=True)
+
+    def _offer(self, publication: Publication, start: int, length: int) -> int:
+        at = start % self._payload.size
+        if at + length <= self._payload.size:
+            message = self._payload
+        else:
+            message, at = message_bytes(self._payload, start, length), 0
+        while True:
+            position = publication.offer(message, at, length)
+            if position > 0:
+                return position
+            if position == result.BACK_PRESSURED:
+                self.back_pressure_count += 1
+                self._stop.check()
+                self.progress.tell()
+                time.sleep(IDLE_S)
+            elif position == result.ADMIN_ACTION:
+                self.admin_action_count += 1
+            else:
+                why = publication.close_reason
+                raise SubjectError(
+                    f"message {self.accepted_count} of {length} bytes: expected a position, found "
+                    f"{_NAMES.get(position, position)}{f': {why}' if why else ''}"
+                )
+
+
+def run(options: Options, stop: Stop) -> None:
+    """Publish, and leave the publisher's files, whatever happens."""
+    traffic, files = options.traffic, options.files.publisher(options.traffic.id)
+    facts = _facts(traffic)
+    made = plan(
+        options.case.seed,
+        traffic.id,
+        traffic.total_bytes,
+        traffic.longest_bytes,
+        traffic.shortest_bytes,
+    )
+    payload = np.fromfile(options.case.payload.path, dtype=np.uint8)
+    skip = made.count // 2 if options.sabotage == SKIP_MESSAGE else -1
+    publisher = Publisher(made, payload, skip, stop)
+    try:
+        with Aeron(options.aeron_dir) as aeron:
+            publication = _open(aeron, traffic)
+            _note_stream(facts, publication)
+            _wait_until_connected(publication, stop)
+            facts.started_ns = time.time_ns()
+            try:
+                publisher.send(publication)
+            finally:
+                facts.end_position = _reached(publication, publisher)
+            publication.close()
+    except BaseException as error:
+        facts.error = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        facts.ended_ns = time.time_ns()
+        facts.message_count = publisher.accepted_count
+        facts.back_pressure_count = publisher.back_pressure_count
+        facts.admin_action_count = publisher.admin_action_count
+        files.offers.parent.mkdir(parents=True, exist_ok=True)
+        publisher.offers.tofile(files.offers)
+        facts.write(files.document)
+
+
+def _facts(traffic: TrafficCase) -> PublisherFacts:
+    return PublisherFacts(
+        session_id=0,
+        stream_id=traffic.stream_id,
+        initial_term_id=traffic.initial_term_id or 0,
+        term_length=traffic.term_length,
+        mtu=traffic.mtu,
+        start_position=traffic.initial_position,
+        end_position=traffic.initial_position,
+        message_count=0,
+        back_pressure_count=0,
+        admin_action_count=0,
+        started_ns=time.time_ns(),
+        ended_ns=0,
+        error=None,
+    )
+
+
+def _note_stream(facts: PublisherFacts, publication: Publication) -> None:
+    """What the driver made of the channel, which need not be what was asked for."""
+    facts.session_id = publication.session_id
+    facts.initial_term_id = publication.initial_term_id
+    facts.term_length = publication.term_length
+    facts.mtu = publication.mtu_length
+    facts.start_position = publication.position
+
+
+def _open(aeron: Aeron, traffic: TrafficCase) -> Publication:
+    if traffic.publication == "exclusive":
+        return aeron.add_exclusive_publication(traffic.channel, traffic.stream_id)
+    return aeron.add_publication(traffic.channel, traffic.stream_id)
+
+
+def _wait_until_connected(publication: Publication, stop: Stop) -> None:
+    while not publication.is_connected:
+        stop.check()
+        if publication.is_closed:
+            raise SubjectError(f"closed before it was connected: {publication.close_reason}")
+        time.sleep(IDLE_S)
+
+
+def _reached(publication: Publication, publisher: Publisher) -> int:
+    """The position after the last accepted message, also of a publication that was closed on us."""
+    if not publication.is_closed:
+        return publication.position
+    return int(publisher.offers["position"][-1]) if publisher.accepted_count else 0

@@ -1,0 +1,112 @@
+"""Making a sound subject misbehave, from outside and while the stream runs.
+
+    lying-counter         adds to rcv-naks-sent among the driver's counters, by its own mapping
+    nak-when-unreliable   sends one NAK for the running session, from the stream's own port
+
+A judge that has never said no is not trusted; these let it be seen to. Runs on the host that
+receives. Not covered: streams over IPv6.
+"""
+
+import socket
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+
+from driver.client.aeron import Aeron
+from driver.client.image import Image
+from harness.dissect.cnc_file import read_cnc
+from harness.dissect.counter_key import RECEIVER_NAKS_SENT, session_and_stream
+from harness.scenario.case import TrafficCase
+from harness.workload.options import LYING_COUNTER, Options
+from harness.workload.stop import Stop, SubjectError
+
+IDLE_S = 0.001
+PATIENCE_S = 300.0
+"""How long a saboteur waits for the stream to begin: drivers may be compiling."""
+
+LIE = 3
+LIES = 5
+LIE_INTERVAL_S = 0.02
+
+NAK_TYPE = 2
+NAK_BYTES = 32
+_NAK = struct.Struct("<iBBHiiiii")
+"""frame length, version, flags, type, session, stream, term id, term offset, length"""
+
+NO_CHECKSUM = 0
+_UDP = struct.Struct(">HHHH")
+"""source port, destination port, length, checksum"""
+
+
+def run(options: Options, stop: Stop) -> None:
+    """Do the ordered harm. Raises SubjectError when the stream gave no occasion to."""
+    if options.sabotage == LYING_COUNTER:
+        lie(options.aeron_dir, options.traffic.stream_id, stop)
+    else:
+        ask_again(options.aeron_dir, options.traffic, stop)
+
+
+def lie(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
+    """Add to the stream's rcv-naks-sent, several times, as the receiver may overwrite one lie."""
+    path = aeron_dir / "cnc.dat"
+    deadline_s = time.monotonic() + PATIENCE_S
+    # Length and sections do not change once the file is there, so one mapping serves.
+    cnc = read_cnc(np.asarray(np.memmap(path, dtype=np.uint8, mode="r+")))
+    if cnc is None:
+        raise SubjectError(f"{path}: expected a finished cnc file, found one that is being made")
+    while True:
+        found = [
+            each.counter_id
+            for each in cnc.counters()
+            if each.type_id == RECEIVER_NAKS_SENT and session_and_stream(each)[1] == stream_id
+        ]
+        if found:
+            break
+        _wait(f"no rcv-naks-sent of stream {stream_id}", deadline_s, stop)
+    for _ in range(LIES):
+        cnc.values["value"][found[0]] += LIE
+        time.sleep(LIE_INTERVAL_S)
+        stop.check()
+
+
+def ask_again(aeron_dir: Path, traffic: TrafficCase, stop: Stop) -> None:
+    """Send one NAK for what the stream's newest frame may be."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    with (
+        Aeron(aeron_dir) as aeron,
+        aeron.add_subscription(traffic.receive, traffic.stream_id) as subscription,
+    ):
+        while not (images := subscription.images):
+            _wait(f"no image of stream {traffic.stream_id}", deadline_s, stop)
+        frame, source = nak_of(images[0], traffic.stream_id), images[0].source_identity
+    send_from_port(traffic.port, frame, source)
+
+
+def nak_of(image: Image, stream_id: int) -> bytes:
+    """A NAK for the first bytes behind an image's position."""
+    term_count, term_offset = divmod(image.position, image.term_length)
+    term_id = (image.initial_term_id + term_count + (1 << 31)) % (1 << 32) - (1 << 31)
+    return _NAK.pack(
+        _NAK.size, 0, 0, NAK_TYPE, image.session_id, stream_id, term_id, term_offset, NAK_BYTES
+    )
+
+
+def send_from_port(port: int, frame: bytes, source_identity: str) -> None:
+    """Send a datagram to where a stream comes from, from the port that the stream goes to.
+
+    The driver holds that port and shares it with nobody, so the UDP header is written here; over
+    IPv4 its checksum may be left out. Needs the right to open raw sockets.
+    """
+    host, _, source_port = source_identity.rpartition(":")
+    header = _UDP.pack(port, int(source_port), _UDP.size + len(frame), NO_CHECKSUM)
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as sender:
+        sender.sendto(header + frame, (host, 0))
+
+
+def _wait(what: str, deadline_s: float, stop: Stop) -> None:
+    stop.check()
+    if time.monotonic() > deadline_s:
+        raise SubjectError(f"{what} within {PATIENCE_S:g} s")
+    time.sleep(IDLE_S)

@@ -1,0 +1,42 @@
+"""Being asked to end: a signal leaves a note that the loops of a workload look at between polls.
+
+A handler of signals that raised would break into the middle of an offer or of a file's write.
+"""
+
+import signal
+from types import FrameType
+
+
+class SubjectError(Exception):
+    """The subject did not do what it promises; the text says what was expected and found."""
+
+
+class Stopped(Exception):
+    """The workload was asked to end before its stream did."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"asked to end by {signal.Signals(number).name}")
+        self.number = number
+
+
+class Stop:
+    """Whether anybody asked this process to end."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    @classmethod
+    def on_signals(cls) -> "Stop":
+        """One that hears SIGTERM and SIGINT."""
+        stop = cls()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop.ask)
+        return stop
+
+    def ask(self, number: int, frame: FrameType | None = None) -> None:
+        self.number = number
+
+    def check(self) -> None:
+        """Raise Stopped if somebody asked."""
+        if self.number:
+            raise Stopped(self.number)

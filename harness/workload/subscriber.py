@@ -1,0 +1,163 @@
+"""Reading a stream twice: as an application that wants messages, and as a tap that wants frames.
+
+    driver --> log of the image --> subscription 1 --> FragmentAssembler --> messages.bin, index.bin
+                                --> subscription 2 --> Tap --------------> frames.bin
+
+Both are registered before anybody publishes, so both join where the stream begins. The end is
+where both have read everything and the driver says that no more will come.
+"""
+
+import struct
+import time
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from driver.client.aeron import Aeron
+from driver.client.assembler import FragmentAssembler
+from driver.client.image import Header, Image
+from driver.client.subscription import Subscription
+from harness.artifact.application import SubscriberFacts
+from harness.artifact.delivery import DELIVERY
+from harness.artifact.run_dir import SubscriberFiles
+from harness.workload.options import FLIP_BYTE, Options
+from harness.workload.progress import Progress
+from harness.workload.stop import Stop, SubjectError
+from harness.workload.tap import Tap
+
+IDLE_S = 0.0001
+FRAGMENT_LIMIT = 256
+BUFFER_BYTES = 1 << 20
+
+_RECORD = struct.Struct("<qii")
+assert _RECORD.size == DELIVERY.itemsize
+
+
+class Application:
+    """Takes whole messages and writes them to files, one after the other."""
+
+    def __init__(
+        self, messages: BinaryIO, index: BinaryIO, progress: Progress, *, flip_byte: bool
+    ) -> None:
+        self._messages = messages
+        self._index = index
+        self._progress = progress
+        self._flip_byte = flip_byte
+        self._assembler = FragmentAssembler(self._on_message)
+        self.message_count = 0
+
+    def poll(self, image: Image) -> int:
+        """Take what has become readable. Returns how many fragments."""
+        return image.poll(self._assembler, FRAGMENT_LIMIT)
+
+    def _on_message(self, payload: memoryview, header: Header) -> None:
+        length = len(payload)
+        if self._flip_byte and length and self.message_count == 0:
+            damaged = bytearray(payload)
+            damaged[length // 2] ^= 0xFF
+            payload = memoryview(damaged)
+        self._messages.write(payload)
+        self._index.write(_RECORD.pack(header.position, length, header.session_id))
+        self.message_count += 1
+        self._progress.add(length)
+
+
+def run(options: Options, stop: Stop) -> None:
+    """Read the stream to its end, and leave the subscriber's files, whatever happens."""
+    traffic, files = options.traffic, options.files.subscriber(options.traffic.id)
+    files.document.parent.mkdir(parents=True, exist_ok=True)
+    progress = Progress(traffic.total_bytes)
+    facts = _facts(traffic.stream_id)
+    with ExitStack() as closing:
+        # Runs last: whoever finds the document finds the other files complete.
+        closing.callback(lambda: facts.write(files.document))
+        application, tap = _open_files(closing, files, progress, options.sabotage == FLIP_BYTE)
+        try:
+            with Aeron(options.aeron_dir) as aeron:
+                subscriptions = [
+                    aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2)
+                ]
+                print("ready", flush=True)
+                images = [_wait_for_image(aeron, each, stop) for each in subscriptions]
+                _read(aeron, images, application, tap, progress, facts, stop)
+                for each in subscriptions:
+                    each.close()
+        except BaseException as error:
+            facts.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            facts.ended_ns = time.time_ns()
+            facts.message_count = application.message_count
+            facts.message_bytes = progress.count_bytes
+
+
+def _facts(stream_id: int) -> SubscriberFacts:
+    return SubscriberFacts(
+        session_id=0,
+        stream_id=stream_id,
+        join_position=0,
+        end_position=0,
+        eos_seen=False,
+        message_count=0,
+        message_bytes=0,
+        started_ns=time.time_ns(),
+        ended_ns=0,
+        error=None,
+    )
+
+
+def _open_files(
+    closing: ExitStack, files: SubscriberFiles, progress: Progress, flip_byte: bool
+) -> tuple[Application, Tap]:
+    messages, index, frames = (
+        closing.enter_context(path.open("wb", buffering=BUFFER_BYTES))
+        for path in (files.messages, files.index, files.frames)
+    )
+    return Application(messages, index, progress, flip_byte=flip_byte), Tap(frames)
+
+
+def _wait_for_image(aeron: Aeron, subscription: Subscription, stop: Stop) -> Image:
+    while not (images := subscription.images):
+        stop.check()
+        _require_open(aeron)
+        time.sleep(IDLE_S)
+    return images[0]
+
+
+def _read(
+    aeron: Aeron,
+    images: list[Image],
+    application: Application,
+    tap: Tap,
+    progress: Progress,
+    facts: SubscriberFacts,
+    stop: Stop,
+) -> None:
+    """Poll both images until both are at the end of the stream."""
+    own, tapped = images
+    facts.session_id, facts.join_position = own.session_id, own.join_position
+    facts.started_ns = time.time_ns()
+    try:
+        while True:
+            work_count = application.poll(own) + tap.poll(tapped)
+            progress.tell()
+            stop.check()
+            if work_count:
+                continue
+            if own.is_end_of_stream and tapped.is_end_of_stream:
+                break
+            _require_open(aeron)
+            if own.is_closed or tapped.is_closed:
+                raise SubjectError(
+                    f"the image went away at position {own.position} (tap: {tapped.position}), "
+                    "before the end of the stream"
+                )
+            time.sleep(IDLE_S)
+    finally:
+        facts.end_position = own.position
+        facts.eos_seen = own.is_end_of_stream and tapped.is_end_of_stream
+        progress.tell(last=True)
+
+
+def _require_open(aeron: Aeron) -> None:
+    if aeron.is_closed:
+        raise SubjectError(f"the client was closed: {aeron.failure}")

@@ -1,0 +1,41 @@
+"""The tap: a second subscription of the stream, which writes down every frame, PADs included.
+
+It reads the image's log as it lies there, while the application's subscription beside it
+reassembles messages. Refuses to know what the frames mean.
+"""
+
+import struct
+import time
+import zlib
+from typing import BinaryIO
+
+from driver.client.image import Image
+from harness.artifact.frame_seen import FRAME_SEEN, HEADER_LENGTH
+
+FRAME_LIMIT = 256
+PAD_TYPE = 0
+TYPE_AT = 6
+
+_RECORD = struct.Struct("<q32sIq")
+assert _RECORD.size == FRAME_SEEN.itemsize
+
+
+class Tap:
+    """Copies the headers of an image's frames, and sums of their payloads, to a file."""
+
+    def __init__(self, frames: BinaryIO) -> None:
+        self._frames = frames
+        self._now_ns = 0
+        self.frame_count = 0
+
+    def poll(self, image: Image) -> int:
+        """Write down what has become readable. Returns how many frames."""
+        self._now_ns = time.time_ns()
+        return image.poll_frames(self._on_frame, FRAME_LIMIT)
+
+    def _on_frame(self, position: int, frame: memoryview) -> None:
+        is_pad = frame[TYPE_AT] == PAD_TYPE and frame[TYPE_AT + 1] == 0
+        crc32 = 0 if is_pad else zlib.crc32(frame[HEADER_LENGTH:])
+        header = frame[:HEADER_LENGTH].tobytes()
+        self._frames.write(_RECORD.pack(position, header, crc32, self._now_ns))
+        self.frame_count += 1
