@@ -184,6 +184,7 @@ class PublicationImages:
         self._fill_record(record, log, endpoint, oldest, ids, at, now_ns, is_group=is_group)
         record["correlation_id"] = correlation_id
         record["session_id"], record["stream_id"] = session_id, stream_id
+        self._fill_connection(slot, event, endpoint, now_ns)
         return PublicationImage(
             registration_id=correlation_id, session_id=session_id, stream_id=stream_id, log=log,
             slot=slot, record=record, endpoint=endpoint,
@@ -274,6 +275,21 @@ class PublicationImages:
         }
         fill_record(record, **values)
 
+    def _fill_connection(
+        self, slot: int, event: np.ndarray, endpoint: ChannelEndpoint, now_ns: int
+    ) -> None:
+        """Who sent the SETUP is who is answered, from the first status message on."""
+        channel = self._parts.receiver.endpoints[endpoint.slot]
+        name, length = channel["control"], int(channel["control_length"])
+        if not channel["has_control"]:
+            name, length = _source_name(event), int(event[dispatcher.SOURCE_LENGTH])
+        self._parts.receiver.images[slot]["connection_count"] = 1
+        row = slot * publication_image.CONNECTIONS_MAX
+        connection = self._parts.receiver.connections[row]
+        connection["control"], connection["control_length"] = name, length
+        connection["is_known"], connection["is_eos"] = 1, 0
+        connection["last_activity_ns"] = connection["last_frame_ns"] = now_ns
+
     def report_new_losses(self, now_ms: int) -> None:
         """Give every image that lost something for the first time its entry in the loss report."""
         self._parts.conductor.agent[0]["has_new_loss"] = 0
@@ -359,9 +375,12 @@ class PublicationImages:
                 self._links.link(subscription, image)
 
 
-def _source_text(event: np.ndarray) -> str:
+def _source_name(event: np.ndarray) -> np.ndarray:
     words = event[dispatcher.SOURCE : dispatcher.SOURCE + dispatcher.SOURCE_WORDS]
-    name = np.array([int(wrap_i32(int(word))) for word in words], dtype=np.int32).view(np.uint8)
-    address = read_name(name, int(event[dispatcher.SOURCE_LENGTH]))
+    return np.array([int(wrap_i32(int(word))) for word in words], dtype=np.int32).view(np.uint8)
+
+
+def _source_text(event: np.ndarray) -> str:
+    address = read_name(_source_name(event), int(event[dispatcher.SOURCE_LENGTH]))
     return "unknown" if address is None else address.text
 
