@@ -1,0 +1,44 @@
+"""`windtunnel explain`: what a scenario means, with nothing left open; starts nothing."""
+
+import click
+
+from harness.cli import exit_code, scenarios
+
+_STAND_IN_ADDRESSES = ("192.0.2.1", "192.0.2.2")
+"""From the block for documentation: real ones are derived from the run id."""
+
+
+@click.command(short_help="Explain a scenario: every value, and what its rules will do.")
+@click.argument("file", shell_complete=scenarios.complete)
+@click.option("--seed", type=click.IntRange(min=0), help="[default: the scenario's own]")
+@click.option("--json", "as_json", is_flag=True, help="The resolved case as JSON.")
+@click.option("--schema", is_flag=True, help="The JSON Schema of scenario files instead.")
+def explain(file: str, seed: int | None, as_json: bool, schema: bool) -> int:
+    """Explain a scenario FILE (or name): every value, what its rules will do, and how often.
+
+    Checks the file as `run` would: a wrong one is refused with file and line.
+    """
+    import json
+
+    from harness.cli.failure import one_line
+    from harness.scenario.case import Payload, resolve
+    from harness.scenario.explain import explain as in_words
+    from harness.scenario.loader import load_scenario
+    from harness.scenario.model import Scenario
+
+    if schema:
+        click.echo(json.dumps(Scenario.model_json_schema(by_alias=True), indent=1))
+        return exit_code.OK
+    with one_line():
+        loaded = load_scenario(scenarios.find(file))
+        case = resolve(
+            loaded,
+            seed=loaded.seeds.root if seed is None else seed,
+            fidelity=loaded.fidelity[0],
+            addresses=dict(zip(loaded.network.hosts, _STAND_IN_ADDRESSES, strict=True)),
+            payload=Payload(
+                path="(chosen by `windtunnel run --payload`)", sha256="", length_bytes=0
+            ),
+        )
+    click.echo(case.to_json().rstrip() if as_json else in_words(case))
+    return exit_code.OK

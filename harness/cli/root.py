@@ -1,0 +1,126 @@
+"""The `windtunnel` command group, and the one place where an error becomes a line and an exit code.
+
+A user's mistake and a machine's refusal are one line on stderr. Only a defect of Windtunnel itself
+shows a traceback, and it exits 3: Python's own 1 would read as a FAIL of the subject.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from harness.cli import exit_code
+from harness.cli.clean import clean
+from harness.cli.decisions import decisions
+from harness.cli.doctor import doctor
+from harness.cli.explain import explain
+from harness.cli.judge import judge
+from harness.cli.list import list_scenarios
+from harness.cli.report import report
+from harness.cli.run import run
+
+HELP = """Put Aeron streams into bad weather, and see what happens to them.
+
+Hosts with a media driver each talk across a link; a middlebox on the link loses, delays, reorders
+and duplicates exactly the frames that a scenario orders; the run is judged byte by byte.
+
+\b
+  windtunnel run                          the three main scenarios
+  windtunnel run loss/reliable-2pct       one scenario, by name or by file
+  windtunnel run loss/unreliable-2pct --seed 7 --payload big.tar
+  windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
+  windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
+  windtunnel doctor                       what this machine has, what will be used instead
+"""
+
+EPILOG = """\b
+Exit codes: 0 PASS or UNSUPPORTED, 1 FAIL, 2 INCONCLUSIVE, 3 HARNESS (our side failed),
+64 wrong command line or scenario, 130 interrupted. Of several runs the worst counts.
+
+\b
+Shell completion, scenario names included (bash; zsh and fish likewise):
+  eval "$(_WINDTUNNEL_COMPLETE=bash_source windtunnel)"
+"""
+
+
+class InOrder(click.Group):
+    """A group that lists its commands in the order of a newcomer's day, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("windtunnel")
+    except PackageNotFoundError:
+        return "not installed (running from a checkout)"
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"windtunnel {_version()}")
+        ctx.exit()
+
+
+@click.group(
+    cls=InOrder,
+    invoke_without_command=True,
+    help=HELP,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and leave.",
+)
+@click.pass_context
+def windtunnel(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for command in (run, list_scenarios, explain, judge, report, decisions, doctor, clean):
+    windtunnel.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; no exception escapes."""
+    try:
+        result = windtunnel.main(arguments, prog_name="windtunnel", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "windtunnel"
+        _say(f"{error.format_message()} (see `{path} --help`)")
+        return exit_code.USAGE
+    except click.ClickException as error:
+        _say(error.format_message())
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted")
+        return exit_code.INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output went away (`| head`). click would exit 1, which reads as FAIL.
+        # Python flushes once more at exit, hence the dummy.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_code.BROKEN_PIPE
+    except OSError as error:
+        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return exit_code.HARNESS
+    except Exception:
+        traceback.print_exc()
+        _say("this is a defect of windtunnel itself, not of the driver under test")
+        return exit_code.HARNESS
+    return result if isinstance(result, int) else exit_code.OK
+
+
+def _say(text: str) -> None:
+    click.echo(f"windtunnel: {text}", err=True)

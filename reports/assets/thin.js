@@ -1,0 +1,152 @@
+// Pure arithmetic of the chart: what of a line or a cloud of marks is worth drawing in a window.
+
+const Thin = (() => {
+  "use strict";
+
+  /** Index of the first element of an ascending array that is greater than `value`. */
+  function after(array, value) {
+    let low = 0,
+      high = array.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (array[middle] <= value) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** What was last sampled at time t or before; null before the first sample. */
+  function valueAt(line, t) {
+    const index = after(line.t, t) - 1;
+    return index < 0 ? null : line.v[index];
+  }
+
+  /**
+   * The part of a step line within [from, to] with at most about 4 points a bucket: of each bucket
+   * the first, lowest, highest and last point stay, so no peak is lost. One point beyond each edge
+   * keeps the line whole.
+   */
+  function line(line, from, to, buckets) {
+    const begin = Math.max(0, after(line.t, from) - 1);
+    const end = Math.min(line.t.length, after(line.t, to) + 1);
+    const x = [],
+      y = [];
+    const put = (index) => {
+      x.push(line.t[index]);
+      y.push(line.v[index]);
+    };
+    if (end - begin <= buckets * 4) {
+      for (let index = begin; index < end; index++) put(index);
+      return { x, y };
+    }
+    const width = (end - begin) / buckets;
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      const first = begin + Math.floor(bucket * width);
+      const last = begin + Math.floor((bucket + 1) * width) - 1;
+      let low = first,
+        high = first;
+      for (let index = first; index <= last; index++) {
+        if (line.v[index] < line.v[low]) low = index;
+        if (line.v[index] > line.v[high]) high = index;
+      }
+      const kept = [...new Set([first, low, high, last])].sort((a, b) => a - b);
+      kept.forEach(put);
+    }
+    return { x, y };
+  }
+
+  /** Indices of marks inside the window, one a cell of a grid: more would hide each other. */
+  function marks(marks, window, columns, rows) {
+    const begin = Math.max(0, after(marks.t, window.from) - 1);
+    const end = after(marks.t, window.to);
+    const taken = new Set(),
+      kept = [];
+    const perColumn = columns / (window.to - window.from),
+      perRow = rows / (window.high - window.low);
+    for (let index = begin; index < end; index++) {
+      const t = marks.t[index],
+        position = Math.max(marks.position[index], 0);
+      if (t < window.from || position < window.low || position > window.high) continue;
+      const cell =
+        Math.floor((t - window.from) * perColumn) * 65536 +
+        Math.floor((position - window.low) * perRow);
+      if (taken.has(cell)) continue;
+      taken.add(cell);
+      kept.push(index);
+    }
+    return kept;
+  }
+
+  /** How many of the ascending times fall into each of `count` equal bins; empty ones left out. */
+  function bins(times, from, to, count) {
+    const found = [],
+      width = (to - from) / count;
+    let index = after(times, from);
+    while (index < times.length && times[index] <= to) {
+      const bin = Math.min(Math.floor((times[index] - from) / width), count - 1);
+      const end = after(times, Math.max(from + (bin + 1) * width, times[index]));
+      found.push({ t: from + (bin + 0.5) * width, count: end - index });
+      index = end;
+    }
+    return found;
+  }
+
+  /** The line's value at time t: on the straight between two points, level beyond them. */
+  function between(line, t) {
+    const next = after(line.t, t);
+    if (next === 0) return line.v[0];
+    if (next === line.t.length) return line.v[next - 1];
+    const share = (t - line.t[next - 1]) / (line.t[next] - line.t[next - 1]);
+    return line.v[next - 1] + share * (line.v[next] - line.v[next - 1]);
+  }
+
+  /** Lowest and highest of the lines within [from, to] and of `more`, with a margin; or null. */
+  function span(lines, from, to, more = []) {
+    const seen = { low: Infinity, high: -Infinity };
+    const put = (value) => {
+      if (value < seen.low) seen.low = value;
+      if (value > seen.high) seen.high = value;
+    };
+    for (const each of lines) {
+      if (each.t[0] > to) continue;
+      put(between(each, Math.max(from, each.t[0])));
+      put(between(each, to));
+      const end = after(each.t, to);
+      for (let index = after(each.t, from); index < end; index++) put(each.v[index]);
+    }
+    more.forEach(put);
+    if (seen.low > seen.high) return null;
+    const margin = Math.max((seen.high - seen.low) * 0.06, 64);
+    return [seen.low - margin, seen.high + margin];
+  }
+
+  const UNITS = [
+    ["GiB", 2 ** 30],
+    ["MiB", 2 ** 20],
+    ["KiB", 2 ** 10],
+    ["B", 1],
+  ];
+
+  /** Ticks on powers of two, so that they fall on the borders of terms. */
+  function byteTicks(low, high, count) {
+    const step = 2 ** Math.max(0, Math.ceil(Math.log2((high - low) / count)));
+    const [unit, size] = UNITS.find(([, each]) => step >= each);
+    const values = [],
+      texts = [];
+    for (let value = Math.ceil(low / step) * step; value <= high; value += step) {
+      values.push(value);
+      texts.push(value === 0 ? "0" : `${group(value / size)} ${unit}`);
+    }
+    return { values, texts };
+  }
+
+  /** 1234567 -> "1 234 567", with thin spaces. */
+  function group(value) {
+    return Math.round(value)
+      .toString()
+      .replace(/\B(?=(\d{3})+$)/g, "\u2009");
+  }
+
+  return { after, valueAt, line, marks, bins, span, between, byteTicks, group };
+})();
+if (typeof module === "object") module.exports = Thin;

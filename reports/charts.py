@@ -1,0 +1,75 @@
+"""A run's series as the document that the page's chart script draws.
+
+Times become milliseconds since the run's first event. Long lines are thinned to what a page can
+carry; marks beyond the bound are left out evenly, and the page tells how many there were.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from reports.counter_lines import Line
+from reports.decimate import keep
+from reports.marks import KINDS, Marks
+from reports.series import RunSeries, StreamSeries
+
+POINTS_PER_LINE_MAX = 20_000
+MARKS_PER_KIND_MAX = 20_000
+NS_PER_MS = 1e6
+
+
+def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
+    """The document of one run's chart; numpy arrays in it are packed as columns."""
+    start_ns = series.start_ns
+    return {
+        "start_ns": str(start_ns),
+        "duration_ms": (series.end_ns - start_ns) / NS_PER_MS,
+        "calm": _delivered_all(series),
+        "active_ms": [(each - start_ns) / NS_PER_MS for each in series.active_ns],
+        "rules": rule_names,
+        "streams": [_stream(stream, start_ns, series.end_ns) for stream in series.streams],
+    }
+
+
+def _delivered_all(series: RunSeries) -> bool:
+    """Whether every stream was read to where it was sent: then its idle end needs no look."""
+    for stream in series.streams:
+        last = {line.name: int(line.value[-1]) for line in stream.lines}
+        if last.get("snd-pos") is None or last.get("snd-pos") != last.get("sub-pos"):
+            return False
+    return True
+
+
+def _stream(stream: StreamSeries, start_ns: int, end_ns: int) -> dict[str, Any]:
+    by_kind = {each.kind: each for each in stream.marks}
+    return {
+        "traffic": stream.traffic_id,
+        "stream_id": stream.stream_id,
+        "term_length": stream.term_length,
+        "initial_term_id": stream.initial_term_id,
+        "reliable": stream.reliable,
+        "lines": [_line(line, start_ns, end_ns) for line in stream.lines],
+        "distances": [_line(line, start_ns, end_ns) for line in stream.distances],
+        "marks": [_marks(by_kind[kind], start_ns) for kind in KINDS if kind in by_kind],
+    }
+
+
+def _line(line: Line, start_ns: int, end_ns: int) -> dict[str, Any]:
+    kept = keep(line.value, POINTS_PER_LINE_MAX)
+    # The last value holds to the end of the run: a sample is only written on change.
+    time_ns = np.append(line.time_ns[kept], end_ns)
+    value = np.append(line.value[kept], line.value[-1])
+    return {"name": line.name, "t": (time_ns - start_ns) / NS_PER_MS, "v": value}
+
+
+def _marks(marks: Marks, start_ns: int) -> dict[str, Any]:
+    count = len(marks.time_ns)
+    step = max(1, -(-count // MARKS_PER_KIND_MAX))
+    return {
+        "kind": marks.kind,
+        "count": count,
+        "t": (marks.time_ns[::step] - start_ns) / NS_PER_MS,
+        "position": marks.position[::step],
+        "length": marks.length[::step],
+        "detail": marks.detail[::step],
+    }

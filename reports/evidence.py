@@ -1,0 +1,115 @@
+"""What the documents of a run say, for a reader who must never fail.
+
+Each document may be missing or damaged; then its place is empty and a note says so.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from harness.artifact.documents import Document, read_document
+from harness.artifact.ledger import Ledger
+from harness.artifact.manifest import Manifest
+from harness.artifact.run_dir import RunDir, SuiteDir
+from harness.artifact.suite import Suite, SuiteRun
+
+_Read = TypeVar("_Read")
+
+UNJUDGED = "INCONCLUSIVE"
+
+
+@dataclass
+class RunDocuments:
+    """The documents of one run."""
+
+    run: RunDir
+    manifest: Manifest | None = None
+    verdict: Document = field(default_factory=dict)
+    ledger: Ledger | None = None
+    case: Document = field(default_factory=dict)
+    repro: str = ""
+    summary: SuiteRun | None = None
+    "The run's line in suite.json."
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> str:
+        """The judge's outcome; what the suite noted where the judge said nothing."""
+        noted = self.summary.outcome if self.summary else UNJUDGED
+        return str(self.verdict.get("outcome", noted))
+
+    @property
+    def reason(self) -> str:
+        noted = self.summary.reason if self.summary else "there is no verdict"
+        return str(self.verdict.get("reason", noted))
+
+    @property
+    def scenario(self) -> str:
+        if self.manifest is not None:
+            return self.manifest.scenario
+        return self.summary.scenario if self.summary else self.run.path.name
+
+    @property
+    def seed(self) -> int | None:
+        if self.manifest is not None:
+            return self.manifest.seed
+        return self.summary.seed if self.summary else None
+
+    @property
+    def duration_s(self) -> float | None:
+        """From the first phase's begin to the last one's end."""
+        if self.manifest is None or not self.manifest.phases:
+            return None
+        phases = self.manifest.phases
+        return (phases[-1].ended_ns - phases[0].started_ns) / 1e9
+
+    def findings(self, kind: str) -> list[Document]:
+        """The verdict's `gates` or `checks`."""
+        found = self.verdict.get(kind, [])
+        return [each for each in found if isinstance(each, dict)]
+
+    def rule_names(self) -> list[str]:
+        return [str(each.get("id", "")) for each in self.case.get("faults", [])]
+
+
+def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
+    """Read all documents of a run folder, whatever state it is in."""
+    documents = RunDocuments(run, summary=summary)
+
+    def attempt(read: Callable[[], _Read | None], what: str) -> _Read | None:
+        try:
+            found = read()
+        except FileNotFoundError:
+            found = None
+        except (OSError, ValueError) as error:
+            documents.notes.append(str(error))
+            return None
+        if found is None:
+            documents.notes.append(f"{what} is missing")
+        return found
+
+    documents.manifest = attempt(lambda: Manifest.read(run.manifest), run.manifest.name)
+    documents.verdict = attempt(lambda: read_document(run.verdict), run.verdict.name) or {}
+    documents.ledger = attempt(lambda: Ledger.read(run.ledger), run.ledger.name)
+    documents.case = attempt(lambda: read_document(run.case), run.case.name) or {}
+    documents.repro = attempt(lambda: run.repro.read_text().strip(), run.repro.name) or ""
+    return documents
+
+
+def read_suite(suite_dir: SuiteDir) -> tuple[Suite | None, list[RunDocuments]]:
+    """The suite and its runs in the order made; runs that suite.json does not name come last."""
+    try:
+        suite = Suite.read(suite_dir.document)
+    except (OSError, ValueError):
+        suite = None
+    named = {each.folder: each for each in suite.runs} if suite else {}
+    folders = list(named)
+    folders += [run.path.name for run in suite_dir.runs() if run.path.name not in named]
+    runs = [read_run(RunDir(suite_dir.path / folder), named.get(folder)) for folder in folders]
+    return suite, runs
+
+
+def worst(outcomes: list[str]) -> str:
+    """The outcome of a suite: the worst of its runs, and INCONCLUSIVE of none."""
+    order: tuple[Any, ...] = ("FAIL", "HARNESS", "CANCELLED", "INCONCLUSIVE", "PASS", "UNSUPPORTED")
+    return next((each for each in order if each in outcomes), UNJUDGED)

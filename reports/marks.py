@@ -1,0 +1,132 @@
+"""Single events of a stream: what the middlebox did, and what the two drivers did about it.
+
+    dropped, held, swapped, duplicated    decision log: frames of the stream that have a position
+    feedback lost                         decision log: SM, NAK and other frames without one
+    NAK                                   capture at the receiver: the missing range it asks for
+    retransmit                            capture at the sender: a position that left before
+    gap fill                              subscriber's frames: a PAD that the publisher never sent
+
+Each event is a time, a position and a length; `detail` holds one more number (the attempt of a
+dropped frame, the rule of a lost feedback frame, the times a position was sent).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.artifact.decision import DROP, DUPLICATE, HOLD, NO_POSITION, SWAP
+from harness.artifact.frame_class import NAK, PAD
+from harness.artifact.frame_seen import headers
+from harness.artifact.records import Records
+from harness.dissect.flow import aligned_lengths, positional, positions
+
+Column = NDArray[np.int64]
+
+KINDS = (
+    "dropped",
+    "NAK",
+    "retransmit",
+    "gap fill",
+    "held",
+    "swapped",
+    "duplicated",
+    "feedback lost",
+)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """All events of one kind on one stream, in order of time."""
+
+    kind: str
+    time_ns: Column
+    position: Column
+    "Of the first byte; -1 for a frame without a position."
+    length: Column
+    detail: Column
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What turns term ids into positions."""
+
+    initial_term_id: int
+    term_length: int
+
+
+def decision_marks(decisions: Records, stream_id: int) -> list[Marks]:
+    """What the middlebox did to a stream."""
+    mine = decisions[decisions["stream_id"] == stream_id]
+    with_position = mine["position"] != NO_POSITION
+    kinds = {"dropped": DROP, "held": HOLD, "swapped": SWAP, "duplicated": DUPLICATE}
+    found = [
+        _of_decisions(kind, mine[with_position & (mine["action"] == action)], "attempt")
+        for kind, action in kinds.items()
+    ]
+    lost = mine[~with_position & (mine["action"] == DROP)]
+    found.append(_of_decisions("feedback lost", lost, "frame_type"))
+    return found
+
+
+def _of_decisions(kind: str, rows: Records, detail: str) -> Marks:
+    return _marks(kind, rows["time_ns"], rows["position"], rows["frame_length"], rows[detail])
+
+
+def nak_marks(frames: Records, geometry: Geometry) -> Marks:
+    """What a receiver asked for, from the frames of the stream captured at its host."""
+    naks = frames[frames["frame_type"] == NAK]
+    at = positions(naks, geometry.initial_term_id, geometry.term_length)
+    return _marks("NAK", naks["time_ns"], at, naks["nak_length"], np.zeros(len(naks), np.int64))
+
+
+def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
+    """What a sender sent again, from the frames of the stream captured at its host."""
+    sent = positional(frames)
+    at = positions(sent, geometry.initial_term_id, geometry.term_length)
+    nth = _nth_occurrence(at)
+    again = nth > 1
+    lengths = aligned_lengths(sent["frame_length"])
+    return _marks("retransmit", sent["time_ns"][again], at[again], lengths[again], nth[again])
+
+
+def gap_fill_marks(seen: Records, sent: Records | None, geometry: Geometry) -> Marks:
+    """Holes that a receiver filled with padding, from the frames its subscriber saw.
+
+    `sent` are the frames of the stream captured at the sender: the PADs among them end terms and
+    are no gap fills.
+    """
+    head = headers(seen)
+    pads = seen[head["type"] == PAD]
+    lengths = aligned_lengths(head["frame_length"][head["type"] == PAD])
+    if sent is None:
+        own = np.zeros(len(pads), dtype=np.bool_)
+    else:
+        sent_pads = sent[sent["frame_type"] == PAD]
+        at = positions(sent_pads, geometry.initial_term_id, geometry.term_length)
+        own = np.isin(pads["position"], at)
+    zero = np.zeros(int((~own).sum()), np.int64)
+    return _marks("gap fill", pads["time_ns"][~own], pads["position"][~own], lengths[~own], zero)
+
+
+def _nth_occurrence(values: Column) -> Column:
+    """For each value, how many times it has occurred up to and including this one."""
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    first = np.ones(len(values), dtype=np.bool_)
+    first[1:] = ranked[1:] != ranked[:-1]
+    index = np.arange(len(values))
+    start = np.maximum.accumulate(np.where(first, index, 0))
+    nth = np.empty(len(values), dtype=np.int64)
+    nth[order] = index - start + 1
+    return nth
+
+
+def _marks(
+    kind: str, time_ns: Records, position: Records, length: Records, detail: Records
+) -> Marks:
+    order = np.argsort(time_ns, kind="stable")
+    columns = (
+        np.asarray(each).astype(np.int64)[order] for each in (time_ns, position, length, detail)
+    )
+    return Marks(kind, *columns)

@@ -1,0 +1,196 @@
+"""report.html: one file a suite, which opens anywhere, offline, with nothing beside it.
+
+    header, suite table
+    run: verdict, numbers, chart, checks, gates, ledger, facts     (once a run)
+    library and series, compressed                                 (unpacked by the page itself)
+
+The chart library is plotly's, taken from its Python package as it is installed.
+"""
+
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.artifact.documents import DocumentError
+from harness.artifact.frame_class import NAMES
+from harness.artifact.run_dir import RunDir, SuiteDir
+from harness.artifact.suite import Suite
+from reports import tables
+from reports.charts import chart_document
+from reports.evidence import RunDocuments, read_run, read_suite, worst
+from reports.html import Markup, badge, element, joined, text
+from reports.packing import compress, pack
+from reports.series import RunSeries, read_series
+
+ASSETS = Path(__file__).parent / "assets"
+SCRIPTS = ("thin.js", "chart.js", "page.js")
+CHARTS_MAX = 12
+"""Runs that get a chart: a page of more would be slow to load; what went wrong comes first."""
+
+
+def write_suite_report(suite_dir: Path) -> Path:
+    """Write the report of a suite and return its path.
+
+    Works on whatever a suite left; raises DocumentError only if there is no suite at all.
+    """
+    folder = SuiteDir(suite_dir)
+    suite, runs = read_suite(folder)
+    if suite is None and not runs:
+        raise DocumentError(f"{suite_dir}: neither a suite nor a run folder in it")
+    with_chart = {each.run.path.name for each in sorted(runs, key=_needs_no_look)[:CHARTS_MAX]}
+    drawn = [
+        (run, read_series(run.run) if run.run.path.name in with_chart else None, f"run-{index}")
+        for index, run in enumerate(runs)
+    ]
+    return _write(folder, suite, drawn)
+
+
+def write_run_report(run_dir: Path) -> Path:
+    """Write the report of one run alone, into its own folder, and return its path."""
+    run = read_run(RunDir(run_dir))
+    return _write(SuiteDir(run_dir), None, [(run, read_series(run.run), "run-0")])
+
+
+def _write(
+    folder: SuiteDir,
+    suite: Suite | None,
+    runs: list[tuple[RunDocuments, RunSeries | None, str]],
+) -> Path:
+    fresh = folder.report.with_name(folder.report.name + ".new")
+    fresh.write_text(_page(folder, suite, runs), encoding="utf-8")
+    fresh.replace(folder.report)
+    return folder.report
+
+
+def _needs_no_look(run: RunDocuments) -> bool:
+    return run.outcome == "PASS"
+
+
+def _page(
+    folder: SuiteDir,
+    suite: Suite | None,
+    runs: list[tuple[RunDocuments, RunSeries | None, str]],
+) -> str:
+    body = joined(
+        [
+            _header(folder, suite, [run for run, _, _ in runs]),
+            element(
+                "main",
+                joined(
+                    [
+                        element("section", tables.suite_table(runs), class_="card"),
+                        *(_run(run, series, anchor) for run, series, anchor in runs),
+                    ]
+                ),
+            ),
+            element("footer", "Windtunnel · drawn from the run folders beside this file"),
+            _packed("library", compress(plotly_script())) if runs else "",
+        ]
+    )
+    style = (ASSETS / "report.css").read_text(encoding="utf-8")
+    scripts = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    title = f"{worst([run.outcome for run, _, _ in runs])} · Windtunnel {folder.path.name}"
+    head = joined(
+        [
+            Markup('<meta charset="utf-8">'),
+            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            # An empty icon keeps a browser from asking a server for one.
+            Markup('<link rel="icon" href="data:,">'),
+            element("title", title),
+            Markup(f"<style>\n{style}</style>"),
+            Markup(f"<script>\n{scripts}</script>"),
+        ]
+    )
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+
+
+def plotly_script() -> bytes:
+    """The chart library, without importing the Python package that carries it."""
+    found = find_spec("plotly")
+    if found is None or found.origin is None:
+        raise OSError("the Python package plotly is not installed, so no chart can be drawn")
+    return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_bytes()
+
+
+def _packed(name: str, content: str) -> Markup:
+    return Markup(f'\n<script type="application/octet-stream" id="{name}">{content}</script>')
+
+
+def _header(folder: SuiteDir, suite: Suite | None, runs: list[RunDocuments]) -> Markup:
+    facts = [folder.path.name, f"{len(runs)} run{'' if len(runs) == 1 else 's'}"]
+    if suite is not None:
+        started = datetime.fromtimestamp(suite.started_ns / 1e9, UTC)
+        facts += [suite.fidelity, f"{started:%Y-%m-%d %H:%M:%S} UTC"]
+        if suite.exit_code is not None:
+            facts += [
+                f"{(suite.ended_ns - suite.started_ns) / 1e9:.1f} s",
+                f"exit code {suite.exit_code}",
+            ]
+        else:
+            facts.append("not come to its end")
+    return element(
+        "header",
+        joined(
+            [
+                element("h1", "Windtunnel"),
+                badge(worst([run.outcome for run in runs])),
+                element("span", class_="grow"),
+                element("button", "dark", id="theme", type="button", title="change colours"),
+                element("p", " · ".join(facts), class_="facts"),
+            ]
+        ),
+        class_="top",
+    )
+
+
+def _run(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
+    notes = [*run.notes, *(series.notes if series else [])]
+    parts: list[object] = [
+        element(
+            "div",
+            joined([badge(run.outcome), element("h2", run.scenario)]),
+            class_="run-head",
+        ),
+        element("p", run.reason, class_="reason"),
+        tables.tiles(run, series),
+        _errors(run),
+        element("ul", joined(element("li", note) for note in notes), class_="notes")
+        if notes
+        else "",
+        _chart(run, series, anchor),
+        tables.findings(run),
+        tables.ledger(run),
+        tables.facts(run),
+        _repro(run),
+    ]
+    return element("section", joined(parts), class_="card", id=anchor)
+
+
+def _errors(run: RunDocuments) -> Markup:
+    errors = run.manifest.errors if run.manifest else []
+    if not errors:
+        return Markup("")
+    return element("ul", joined(element("li", each) for each in errors), class_="notes broken")
+
+
+def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
+    if series is None:
+        return element(
+            "p",
+            f"Charts are drawn for {CHARTS_MAX} runs of a suite; to see this one alone: "
+            f"windtunnel report {run.run.path.name}",
+            class_="hint",
+        )
+    if not series.streams:
+        return Markup("")
+    document = chart_document(series, run.rule_names())
+    document["frame_names"] = {str(code): name for code, name in NAMES.items()}
+    place = element("div", "drawing …", class_="chart", data_series=f"series-{anchor}")
+    return joined([place, _packed(f"series-{anchor}", pack(document))])
+
+
+def _repro(run: RunDocuments) -> Markup:
+    if not run.repro:
+        return Markup("")
+    copy = element("button", "copy", type="button", data_copy="")
+    return element("div", joined([element("code", run.repro), text(copy)]), class_="repro")

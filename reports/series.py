@@ -1,0 +1,210 @@
+"""Everything that a run's chart shows, read from its run folder.
+
+A part that is missing leaves a note and an emptier chart. Knows nothing of how a chart looks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from harness.artifact.application import PublisherFacts
+from harness.artifact.decision import read_decisions
+from harness.artifact.frame_seen import read_frames_seen
+from harness.artifact.records import Records
+from harness.artifact.run_dir import RunDir
+from harness.dissect.flow import learn_streams
+from harness.dissect.pcap import read_capture
+from harness.scenario.case import Case, TrafficCase
+from reports.counter_lines import (
+    RECEIVER_COUNTERS,
+    SENDER_COUNTERS,
+    Line,
+    distances,
+    stream_lines,
+)
+from reports.marks import (
+    Geometry,
+    Marks,
+    decision_marks,
+    gap_fill_marks,
+    nak_marks,
+    retransmit_marks,
+)
+
+_Part = TypeVar("_Part")
+
+
+@dataclass
+class StreamSeries:
+    """One stream of a run over time."""
+
+    traffic_id: str
+    stream_id: int
+    term_length: int
+    initial_term_id: int | None
+    reliable: bool
+    lines: list[Line] = field(default_factory=list)
+    distances: list[Line] = field(default_factory=list)
+    marks: list[Marks] = field(default_factory=list)
+
+    def count(self, kind: str) -> int:
+        """How many events of a kind there are."""
+        return sum(len(each.time_ns) for each in self.marks if each.kind == kind)
+
+    @property
+    def delivered_bytes(self) -> int:
+        """The last value of sub-pos."""
+        return max(
+            (int(line.value[-1]) for line in self.lines if line.name == "sub-pos"), default=0
+        )
+
+
+@dataclass
+class RunSeries:
+    """All streams of a run, on one clock."""
+
+    streams: list[StreamSeries] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    "What could not be read, one line each."
+
+    @property
+    def start_ns(self) -> int:
+        """The earliest time of any line or mark; 0 when there is none."""
+        return min(self._ends(0), default=0)
+
+    @property
+    def end_ns(self) -> int:
+        """The latest time of any line or mark; 0 when there is none."""
+        return max(self._ends(-1), default=0)
+
+    @property
+    def active_ns(self) -> tuple[int, int]:
+        """From the first to the last time at which anything happened; the whole run if nothing."""
+        happened = [
+            line.time_ns[np.flatnonzero(np.diff(line.value)) + 1]
+            for stream in self.streams
+            for line in stream.lines
+            if line.name in ("snd-pos", "sub-pos")
+        ]
+        happened += [marks.time_ns for stream in self.streams for marks in stream.marks]
+        times = np.concatenate([np.empty(0, np.int64), *happened])
+        return (int(times.min()), int(times.max())) if len(times) else (self.start_ns, self.end_ns)
+
+    def _ends(self, index: int) -> list[int]:
+        times = [
+            each
+            for stream in self.streams
+            for each in (
+                *(line.time_ns for line in stream.lines),
+                *(marks.time_ns for marks in stream.marks),
+            )
+        ]
+        return [int(each[index]) for each in times if len(each)]
+
+
+def read_series(run: RunDir) -> RunSeries:
+    """Read the series of a run; never raises for what a broken run left, but notes it."""
+    series = RunSeries()
+    case = _attempt(series, "case.json", Case.read, run.case)
+    if case is None:
+        return series
+    decisions = _attempt(series, "the decision log", read_decisions, run.decisions)
+    captures = {
+        host.name: _attempt(series, f"the capture of {host.name}", _captured, run, case, host.name)
+        for host in case.hosts
+    }
+    for traffic in case.traffic:
+        series.streams.append(_stream(series, run, traffic, decisions, captures))
+    return series
+
+
+def _attempt(
+    series: RunSeries, what: str, read: Callable[..., _Part | None], *arguments: object
+) -> _Part | None:
+    """What `read` returns; None, and a note, when there is nothing or it cannot be understood."""
+    try:
+        found = read(*arguments)
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        series.notes.append(f"{what} cannot be read: {error}")
+        return None
+    if found is None:
+        series.notes.append(f"{what} is missing")
+    return found
+
+
+def _captured(run: RunDir, case: Case, host: str) -> Records | None:
+    capture = read_capture(run.capture(host), [each.port for each in case.traffic])
+    if capture is not None and capture.problem:
+        raise ValueError(capture.problem)
+    return None if capture is None else capture.frames
+
+
+def _stream(
+    series: RunSeries,
+    run: RunDir,
+    traffic: TrafficCase,
+    decisions: Records | None,
+    captures: dict[str, Records | None],
+) -> StreamSeries:
+    lines: list[Line] = []
+    for host, names in ((traffic.from_host, SENDER_COUNTERS), (traffic.to_host, RECEIVER_COUNTERS)):
+        what = f"the counters of {host} for stream {traffic.stream_id}"
+        lines += (
+            _attempt(series, what, stream_lines, run.host(host), traffic.stream_id, names) or []
+        )
+    sent = _of_stream(captures.get(traffic.from_host), traffic.stream_id)
+    received = _of_stream(captures.get(traffic.to_host), traffic.stream_id)
+    geometry = _geometry(series, run, traffic, sent)
+    marks = [] if decisions is None else decision_marks(decisions, traffic.stream_id)
+    if geometry is not None:
+        marks += _frame_marks(series, run, traffic, geometry, sent, received)
+    return StreamSeries(
+        traffic_id=traffic.id,
+        stream_id=traffic.stream_id,
+        term_length=traffic.term_length,
+        initial_term_id=None if geometry is None else geometry.initial_term_id,
+        reliable=traffic.reliable,
+        lines=lines,
+        distances=distances(lines),
+        marks=[each for each in marks if len(each.time_ns)],
+    )
+
+
+def _of_stream(frames: Records | None, stream_id: int) -> Records | None:
+    return None if frames is None else frames[frames["stream_id"] == stream_id]
+
+
+def _geometry(
+    series: RunSeries, run: RunDir, traffic: TrafficCase, sent: Records | None
+) -> Geometry | None:
+    """Where the stream's positions begin: the case says it, or the publisher, or its SETUP."""
+    if traffic.initial_term_id is not None:
+        return Geometry(traffic.initial_term_id, traffic.term_length)
+    path = run.host(traffic.from_host).publisher(traffic.id).document
+    facts = _attempt(series, f"the word of publisher {traffic.id}", PublisherFacts.read, path)
+    if facts is not None:
+        return Geometry(facts.initial_term_id, facts.term_length)
+    setups = [] if sent is None else list(learn_streams(sent).values())
+    return Geometry(setups[0].initial_term_id, setups[0].term_length) if setups else None
+
+
+def _frame_marks(
+    series: RunSeries,
+    run: RunDir,
+    traffic: TrafficCase,
+    geometry: Geometry,
+    sent: Records | None,
+    received: Records | None,
+) -> list[Marks]:
+    marks = []
+    if received is not None:
+        marks.append(nak_marks(received, geometry))
+    if sent is not None:
+        marks.append(retransmit_marks(sent, geometry))
+    path = run.host(traffic.to_host).subscriber(traffic.id).frames
+    seen = _attempt(series, f"the frame log of subscriber {traffic.id}", read_frames_seen, path)
+    if seen is not None:
+        marks.append(gap_fill_marks(seen, sent, geometry))
+    return marks

@@ -1,0 +1,184 @@
+"""The page's tables: the suite at a glance; a run's checks, gates, ledger and facts."""
+
+from harness.artifact.documents import Document
+from harness.artifact.ledger import LinkAccount
+from reports.evidence import RunDocuments
+from reports.html import Markup, badge, details, element, joined, number, table
+from reports.series import RunSeries
+
+MEGABYTE = 1e6
+_TOLD = ("PASS", "UNSUPPORTED")
+"""Outcomes whose findings need no attention, so they are folded."""
+
+
+def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Markup:
+    """One row a run; the third of each is the anchor of its section."""
+    heads = [
+        ("verdict", ""),
+        ("scenario", "text"),
+        ("seed", "number"),
+        ("took", "number"),
+        ("delivered", "number"),
+        ("drops", "number"),
+        ("NAKs", "number"),
+        ("retransmits", "number"),
+        ("gap fills", "number"),
+        ("reason", "text"),
+    ]
+    rows = []
+    for run, series, anchor in runs:
+        counts = [
+            number(count(series, kind)) for kind in ("dropped", "NAK", "retransmit", "gap fill")
+        ]
+        rows.append(
+            [
+                badge(run.outcome),
+                element("a", run.scenario, href=f"#{anchor}"),
+                run.seed,
+                took(run),
+                delivered(series),
+                *counts,
+                run.reason,
+            ]
+        )
+    return table(heads, rows, class_="suite")
+
+
+def count(series: RunSeries | None, kind: str) -> int | None:
+    """Events of a kind on all streams."""
+    return None if series is None else sum(stream.count(kind) for stream in series.streams)
+
+
+def took(run: RunDocuments) -> str | None:
+    return None if run.duration_s is None else f"{run.duration_s:.1f} s"
+
+
+def delivered(series: RunSeries | None) -> str | None:
+    if series is None or not series.streams:
+        return None
+    total = sum(stream.delivered_bytes for stream in series.streams)
+    return f"{number(total / MEGABYTE, 1)} MB"
+
+
+def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
+    """The run in a few large numbers."""
+    facts: list[tuple[str, object]] = [
+        ("seed", run.seed),
+        ("took", took(run)),
+        ("log bytes delivered", delivered(series)),
+    ]
+    names = (
+        ("frames dropped", "dropped"),
+        ("feedback frames lost", "feedback lost"),
+        ("frames held", "held"),
+        ("frames swapped", "swapped"),
+        ("frames duplicated", "duplicated"),
+        ("NAKs", "NAK"),
+        ("retransmits", "retransmit"),
+        ("gap fills", "gap fill"),
+    )
+    always = ("dropped", "NAK", "retransmit", "gap fill")
+    for name, kind in names:
+        if kind in always or count(series, kind):
+            facts.append((name, number(count(series, kind))))
+    entries = (
+        element("li", joined([element("b", value), element("span", name)])) for name, value in facts
+    )
+    return element("ul", joined(entries), class_="tiles")
+
+
+def findings(run: RunDocuments) -> Markup:
+    """Gates and checks; open where something needs attention."""
+    parts = []
+    for kind, title in (("checks", "Checks"), ("gates", "Gates")):
+        found = run.findings(kind)
+        bad = [each for each in found if each.get("outcome") not in _TOLD]
+        remark = f"{len(found) - len(bad)} of {len(found)} hold" if found else "none were made"
+        parts.append(details(title, remark, _finding_table(found), is_open=bool(bad)))
+    return joined(parts)
+
+
+def _finding_table(found: list[Document]) -> Markup:
+    heads = [("", ""), ("name", ""), ("about", ""), ("what was found", "text")]
+    ranked = sorted(found, key=lambda each: each.get("outcome") in _TOLD)
+    rows = [
+        [
+            badge(str(each.get("outcome")), "small"),
+            element("code", each.get("name")),
+            each.get("about", ""),
+            joined([str(each.get("text", "")), _pointers(each)]),
+        ]
+        for each in ranked
+    ]
+    return table(heads, rows)
+
+
+def _pointers(finding: Document) -> Markup:
+    """Where to look: message, byte, position, files."""
+    keys = (("message", "message"), ("byte_offset", "byte"), ("position", "position"))
+    parts = [f"{word} {finding[key]}" for key, word in keys if finding.get(key) is not None]
+    parts += [str(each) for each in finding.get("evidence", [])]
+    return element("div", " · ".join(parts), class_="where") if parts else Markup("")
+
+
+def ledger(run: RunDocuments) -> Markup:
+    """What came in, what was done to it, what left."""
+    if run.ledger is None:
+        return Markup("")
+    links = run.ledger.links
+    left_over = sum(link.unaccounted for link in links.values())
+    remark = "every datagram accounted for" if left_over == 0 else f"{left_over} unaccounted"
+    heads = [("link", ""), ("what", "")] + [
+        (name, "number")
+        for name in ("in", "out", "dropped", "added", "held", "swapped", "unaccounted")
+    ]
+    rows: list[list[object]] = []
+    for name, link in links.items():
+        rows.append(_datagrams(name, link))
+        for kind, frames in link.frames.items():
+            counts = (
+                frames.received,
+                frames.sent,
+                frames.dropped,
+                frames.duplicated,
+                frames.held,
+                frames.swapped,
+                frames.unaccounted,
+            )
+            rows.append(["", kind, *(number(each) for each in counts)])
+    return details("Ledger", remark, table(heads, rows))
+
+
+def _datagrams(name: str, link: LinkAccount) -> list[object]:
+    counts = (
+        link.datagrams_in,
+        link.datagrams_out,
+        link.datagrams_dropped,
+        link.datagrams_added,
+        link.datagrams_held_at_end,
+        None,
+        link.unaccounted,
+    )
+    return [element("b", name), element("b", "datagrams"), *(number(each) for each in counts)]
+
+
+def facts(run: RunDocuments) -> Markup:
+    """Versions, machine, phases and processes."""
+    manifest = run.manifest
+    if manifest is None:
+        return Markup("")
+    known = {**manifest.versions, **manifest.host_facts}
+    rows: list[list[object]] = [[name, value] for name, value in known.items()]
+    rows += [
+        [f"phase {each.name}", f"{(each.ended_ns - each.started_ns) / 1e9:.3f} s"]
+        for each in manifest.phases
+    ]
+    rows += [
+        [
+            f"process {each.name}",
+            "still running" if each.exit_code is None else f"exit code {each.exit_code}",
+        ]
+        for each in manifest.processes
+    ]
+    remark = ", ".join(f"{name} {value}" for name, value in manifest.versions.items())
+    return details("Facts", remark, table([("what", ""), ("value", "text mono")], rows))

@@ -1,0 +1,262 @@
+"""report.html as a person sees it: opened offline in headless Chromium, and used.
+
+Each test starts from a page that was loaded and drawn; no complaint of the browser is tolerated.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reports.page import write_suite_report
+from tests.browser.chromium import Browser, program
+from tests.unit.reports.made_suite import Weather, make_suite
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(program() is None, reason="no Chromium: apt-get install chromium"),
+]
+
+OUTCOMES = ("PASS", "FAIL", "PASS")
+WEATHER = Weather(frame_count=2500)
+DRAWN = "document.querySelector('#run-0 .plot[data-drawn]')"
+CHART = "Page.charts[0]"
+PHONE = (390, 844)
+NEXT_LOSS, PREVIOUS_LOSS = "loss \u203a", "\u2039 loss"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    suite = make_suite(tmp_path_factory.mktemp("runs") / "suite", WEATHER, OUTCOMES)
+    return write_suite_report(suite.path)
+
+
+@pytest.fixture
+def opened(browser: Browser, report: Path) -> Iterator[Browser]:
+    """The report, drawn; afterwards no complaint and no request but the file itself."""
+    browser.complaints.clear()
+    browser.requests.clear()
+    browser.resize(1280, 1000)
+    browser.prefer_dark(False)
+    browser.open(report)
+    browser.wait_for(DRAWN)
+    yield browser
+    assert browser.complaints == []
+    assert browser.requests == [report.as_uri()]
+
+
+def settle(browser: Browser) -> None:
+    """Wait until the last thing asked of the first chart is on the page."""
+    browser.wait_for(f"!{CHART}.busy")
+
+
+def click(browser: Browser, text: str) -> None:
+    found = browser.evaluate(
+        "(() => { const button = [...document.querySelectorAll('#run-0 .chart button, #theme')]"
+        f".find((each) => each.textContent.includes({text!r}));"
+        " if (button) button.click(); return Boolean(button); })()"
+    )
+    assert found, f"no button says {text!r}"
+    settle(browser)
+
+
+def count(browser: Browser, selector: str) -> int:
+    return int(browser.evaluate(f"document.querySelectorAll({selector!r}).length"))
+
+
+def view(browser: Browser) -> tuple[float, float]:
+    told = browser.evaluate(f"[{CHART}.view.from, {CHART}.view.to]")
+    return float(told[0]), float(told[1])
+
+
+def trace(browser: Browser, name: str, field: str) -> list[float]:
+    found = f"{CHART}.plot.data.find((each) => each.name === {name!r})"
+    told: list[float] = browser.evaluate(f"[...(({found} || {{}}).{field} || [])]")
+    return told
+
+
+def test_draws_lines_and_marks(opened: Browser) -> None:
+    assert count(opened, "#run-0 .plot .scatterlayer .js-line") >= 10
+    assert count(opened, "#run-0 .plot .points path") > 30
+    names = opened.evaluate(f"{CHART}.plot.data.map((each) => each.name)")
+    lines = {"pub-lmt", "snd-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"}
+    assert lines | {"hole", "dropped", "NAK", "retransmit"} <= set(names)
+
+
+def test_lines_end_where_the_stream_ended(opened: Browser) -> None:
+    end = opened.evaluate(f"{CHART}.stream.lines.find((each) => each.name === 'sub-pos').v.at(-1)")
+    assert trace(opened, "sub-pos", "y")[-1] == end > 1_000_000
+
+
+def test_a_drag_zooms_in_and_a_button_back(opened: Browser) -> None:
+    opened.evaluate("document.querySelector('#run-0 .plot').scrollIntoView()")
+    box = opened.evaluate(
+        "(() => { const box = document.querySelector('#run-0 .plot').getBoundingClientRect();"
+        " return [box.left, box.top, box.width, box.height]; })()"
+    )
+    left, top, width, height = box
+    before = view(opened)
+    opened.drag(left + width * 0.4, top + height * 0.3, left + width * 0.6, top + height * 0.305)
+    opened.wait_for(f"{CHART}.view.from > {before[0] + 1}")
+    settle(opened)
+    after = view(opened)
+    assert (after[1] - after[0]) < 0.4 * (before[1] - before[0])
+    # What happens in the window fills the height: positions follow the zoom by themselves.
+    low, high = opened.evaluate(f"{CHART}.plot.layout.yaxis.range")
+    shown = [each for each in trace(opened, "rcv-pos", "y") if low <= each <= high]
+    assert max(shown) - min(shown) > 0.5 * (high - low)
+    click(opened, "traffic")
+    assert view(opened) == pytest.approx(before)
+    click(opened, "whole run")
+    assert view(opened)[0] < before[0]
+    assert view(opened)[1] >= before[1]
+
+
+def test_a_new_window_of_time_forgets_the_old_range_of_positions(opened: Browser) -> None:
+    plot = f"{CHART}.plot"
+    ranges = "{'yaxis.range[0]': 1000, 'yaxis.range[1]': 2000}"
+    opened.evaluate(f"Plotly.relayout({plot}, {ranges}).then(() => 0)")
+    opened.wait_for(f"{CHART}.view.range && {CHART}.view.range[1] === 2000")
+    settle(opened)
+    times = "{'xaxis.range[0]': 100, 'xaxis.range[1]': 200}"
+    opened.evaluate(f"Plotly.relayout({plot}, {times}).then(() => 0)")
+    opened.wait_for(f"{CHART}.view.to === 200")
+    settle(opened)
+    assert opened.evaluate(f"{plot}.layout.yaxis.range[1]") > 2000
+
+
+def test_zoom_shows_points_that_the_whole_run_leaves_out(opened: Browser) -> None:
+    click(opened, "+")
+    click(opened, "+")
+    begin, end = view(opened)
+    marks = [each for each in trace(opened, "dropped", "x") if begin <= each <= end]
+    whole = opened.evaluate(
+        f"[...{CHART}.stream.marks.find((each) => each.kind === 'dropped').t]"
+        f".filter((each) => each >= {begin} && each <= {end}).length"
+    )
+    assert len(marks) == whole > 0
+
+
+def test_steps_from_loss_to_loss_with_their_repair(opened: Browser) -> None:
+    times = opened.evaluate(f"[...{CHART}.stream.marks.find((each) => each.kind === 'dropped').t]")
+    click(opened, NEXT_LOSS)
+    begin, end = view(opened)
+    assert begin + (end - begin) / 4 == pytest.approx(times[0])
+    lost_ms, repaired_ms = trace(opened, "repair", "x")[:2]
+    assert lost_ms == times[0]
+    assert (end - begin) / 3 == pytest.approx(repaired_ms - lost_ms)
+    click(opened, NEXT_LOSS)
+    begin, end = view(opened)
+    assert begin + (end - begin) / 4 == pytest.approx(times[1])
+    click(opened, PREVIOUS_LOSS)
+    begin, end = view(opened)
+    assert begin + (end - begin) / 4 == pytest.approx(times[0])
+
+
+def test_a_window_without_a_sample_still_shows_lines_and_marks(opened: Browser) -> None:
+    click(opened, NEXT_LOSS)
+    low, high = opened.evaluate(f"{CHART}.plot.layout.yaxis.range")
+    (lost,) = opened.evaluate(
+        f"[...{CHART}.stream.marks.find((each) => each.kind === 'dropped').position].slice(0, 1)"
+    )
+    sent = opened.evaluate(
+        f"Thin.between({CHART}.stream.lines.find((each) => each.name === 'snd-pos'), "
+        f"({CHART}.view.from + {CHART}.view.to) / 2)"
+    )
+    assert low < lost < high
+    assert low < sent < high
+
+
+def test_chooses_a_stream(opened: Browser) -> None:
+    first = trace(opened, "snd-pos", "y")
+    click(opened, "term-1m")
+    assert trace(opened, "snd-pos", "y") != first
+    assert opened.evaluate(f"{CHART}.stream.stream_id") == 1002
+    selected = "document.querySelector('#run-0 [aria-selected=true]').textContent"
+    assert "1002" in opened.evaluate(selected)
+
+
+def test_hides_a_kind_of_event_and_a_line(opened: Browser) -> None:
+    assert trace(opened, "NAK", "x")
+    click(opened, "NAK")
+    assert trace(opened, "NAK", "x") == []
+    click(opened, "NAK")
+    assert trace(opened, "NAK", "x")
+    opened.evaluate("document.querySelector('#run-0 .legend .entry').click()")
+    settle(opened)
+    assert trace(opened, "pub-lmt", "x") == []
+
+
+def test_pointing_reads_every_line(opened: Browser) -> None:
+    opened.evaluate("document.querySelector('#run-0 .plot').scrollIntoView()")
+    box = opened.evaluate(
+        "(() => { const box = document.querySelector('#run-0 .plot').getBoundingClientRect();"
+        " return [box.left, box.top, box.width]; })()"
+    )
+    opened.point(box[0] + box[2] / 2, box[1] + 100)
+    values = (
+        "[...document.querySelectorAll('#run-0 .legend .value')].map((each) => each.textContent)"
+    )
+    opened.wait_for(f"{values}.every((each) => each !== '')")
+    sent, received = (int(opened.evaluate(values)[index].replace("\u2009", "")) for index in (2, 4))
+    assert sent >= received > 100_000
+
+
+def test_says_what_a_mark_is(opened: Browser) -> None:
+    (text, *_) = trace(opened, "dropped", "text")
+    assert "term " in str(text)
+    assert "attempt 1" in str(text)
+
+
+def test_every_run_gets_its_chart_when_it_comes_into_view(opened: Browser) -> None:
+    for index in range(len(OUTCOMES)):
+        opened.evaluate(f"document.querySelector('#run-{index} .chart').scrollIntoView()")
+        opened.wait_for(f"document.querySelector('#run-{index} .plot[data-drawn]')")
+    assert opened.evaluate("Page.charts.length") == len(OUTCOMES)
+
+
+def test_light_and_dark_by_taste_and_by_button(opened: Browser) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    line = f"{CHART}.plot.data.find((each) => each.name === 'snd-pos').line.color"
+    light = opened.evaluate(ground), opened.evaluate(line)
+    opened.prefer_dark(True)
+    opened.wait_for("document.documentElement.dataset.theme === 'dark'")
+    settle(opened)
+    dark = opened.evaluate(ground), opened.evaluate(line)
+    assert dark[0] != light[0]
+    assert dark[1] != light[1]
+    click(opened, "light")
+    assert (opened.evaluate(ground), opened.evaluate(line)) == light
+
+
+def test_fits_a_phone(opened: Browser) -> None:
+    opened.resize(*PHONE, mobile=True)
+    opened.wait_for(f"{CHART}.plot._fullLayout.width <= {PHONE[0]} && !{CHART}.busy")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    assert opened.evaluate(f"{CHART}.plot._fullLayout.width") <= PHONE[0]
+
+
+def test_what_needs_attention_is_open(opened: Browser) -> None:
+    shown = "[...document.querySelectorAll('#run-{} details')].map((each) => each.open)"
+    assert opened.evaluate(shown.format(0)) == [False] * 4
+    assert opened.evaluate(shown.format(1))[0] is True
+
+
+def test_a_damaged_page_complains(browser: Browser, report: Path, tmp_path: Path) -> None:
+    """The other direction of wrong: the tests above would notice a chart that cannot be drawn."""
+    broken = tmp_path / "report.html"
+    text = report.read_text(encoding="utf-8").replace('id="library">', 'id="library">AAAA', 1)
+    broken.write_text(text, encoding="utf-8")
+    browser.complaints.clear()
+    browser.resize(1280, 1000)
+    browser.open(broken)
+    browser.wait_for("document.querySelector('#run-0 .broken')")
+    shown = browser.evaluate("document.querySelector('#run-0 .broken').textContent")
+    assert shown.startswith("The chart cannot be drawn")
+    assert browser.complaints

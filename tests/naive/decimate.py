@@ -1,0 +1,23 @@
+"""The obvious way to see whether thinning lost a peak: look at every stretch of it."""
+
+
+def peaks_lost(values: list[int], kept: list[int], bucket_size: int) -> bool:
+    """Whether any bucket of the original has a lowest or highest value that no kept point has."""
+    chosen = set(kept)
+    for begin in range(0, len(values), bucket_size):
+        inside = range(begin, min(begin + bucket_size, len(values)))
+        here = [values[index] for index in inside if index in chosen]
+        whole = [values[index] for index in inside]
+        if not here or min(here) != min(whole) or max(here) != max(whole):
+            return True
+    return False
+
+
+def nth_occurrence(values: list[int]) -> list[int]:
+    """For each value, how many times it has been seen so far, itself included."""
+    seen: dict[int, int] = {}
+    counts = []
+    for value in values:
+        seen[value] = seen.get(value, 0) + 1
+        counts.append(seen[value])
+    return counts

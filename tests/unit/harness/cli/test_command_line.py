@@ -1,0 +1,131 @@
+"""The command group: how fast it answers, and what each kind of error becomes."""
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from harness.cli import exit_code, root
+
+HEAVY = ("numba", "numpy", "pydantic", "scapy", "rich", "docker", "yaml", "plotly")
+LIST_LOADED = f"""
+import sys
+from harness.__main__ import main
+code = main({{arguments}})
+print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def loaded_by(*arguments: str) -> subprocess.CompletedProcess[str]:
+    script = LIST_LOADED.format(arguments=list(arguments))
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("run", "--help"), ("--version",), ("frob",), ()], ids=str
+)
+def test_answers_without_loading_anything_heavy(arguments: tuple[str, ...]) -> None:
+    done = loaded_by(*arguments)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_notices_a_heavy_import() -> None:
+    assert "pydantic" in loaded_by("list", "--json").stderr.splitlines()[-1]
+
+
+def test_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert root.main(["--help"]) == 0
+    told = capsys.readouterr().out
+    for name in ("run", "list", "explain", "judge", "report", "decisions", "doctor", "clean"):
+        assert f"\n  {name} " in told
+    assert "2 INCONCLUSIVE" in told
+
+
+def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert root.main([]) == 0
+    assert "Commands:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["frob"],
+        ["run", "--frob"],
+        ["run", "no/such-scenario"],
+        ["run", "--seed", "seven"],
+        ["run", "--seeds", "0"],
+        ["run", "--fidelity", "sim"],
+        ["run", "--payload", "/nowhere/at/all"],
+        ["judge", "/nowhere/at/all"],
+        ["judge"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_command_line_is_one_line_and_64(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert root.main(arguments) == exit_code.USAGE
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("windtunnel: ")
+    assert told.err.count("\n") == 1
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    @click.command("fake")
+    def command() -> None:
+        raise error
+
+    monkeypatch.setitem(root.windtunnel.commands, "fake", command)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), exit_code.INTERRUPTED),
+        (BrokenPipeError(), exit_code.BROKEN_PIPE),
+        (OSError(28, "No space left on device", "runs/x"), exit_code.HARNESS),
+    ],
+    ids=["interrupt", "broken pipe", "disk full"],
+)
+def test_foreseen_errors_show_no_traceback(
+    error: BaseException,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    fake(monkeypatch, error)
+    monkeypatch.setattr("os.dup2", lambda *_: None)
+    assert root.main(["fake"]) == code
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_disk_full_names_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake(monkeypatch, OSError(28, "No space left on device", "runs/x"))
+    root.main(["fake"])
+    assert capsys.readouterr().err == "windtunnel: runs/x: No space left on device\n"
+
+
+def test_a_defect_is_told_apart_from_a_fail(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake(monkeypatch, ZeroDivisionError("oops"))
+    assert root.main(["fake"]) == exit_code.HARNESS
+    assert "ZeroDivisionError: oops" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_is_no_fail() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "harness", "list", "--json"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert done.returncode == exit_code.BROKEN_PIPE
+    assert done.stderr == ""

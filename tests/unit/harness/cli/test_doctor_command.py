@@ -1,0 +1,133 @@
+"""What a machine has, and what follows from it."""
+
+import http.server
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.cli import exit_code, machine
+from harness.cli.machine import Fact
+from harness.cli.root import main
+
+
+def having(*names: str) -> list[Fact]:
+    return [Fact(name, True, "") for name in names]
+
+
+@pytest.mark.parametrize(
+    ("names", "fidelities"),
+    [
+        (("Docker engine", "privileges", "network namespaces", "tcpdump"), ["compose", "netns"]),
+        (("privileges", "network namespaces", "tcpdump"), ["netns"]),
+        (("Docker engine",), ["compose"]),
+        (("privileges", "network namespaces"), []),
+        (("network namespaces", "tcpdump"), []),
+        (("privileges", "tcpdump"), []),
+        ((), []),
+    ],
+)
+def test_what_can_be_run(names: tuple[str, ...], fidelities: list[str]) -> None:
+    assert machine.possible_fidelities(having(*names)) == fidelities
+
+
+def test_a_probe_that_throws_is_a_fact(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def broken() -> Fact:
+        raise RuntimeError("lost my glasses")
+
+    monkeypatch.setattr(machine, "probes", lambda _: [broken])
+    (fact,) = machine.facts(tmp_path)
+    assert not fact.has
+    assert "lost my glasses" in fact.detail
+
+
+def test_every_probe_answers_here(tmp_path: Path) -> None:
+    found = machine.facts(tmp_path / "not" / "there")
+    assert {"Python", "numba", "netem", "disk", "Docker engine"} <= {fact.name for fact in found}
+    assert not [fact for fact in found if "could not look" in fact.detail]
+
+
+def test_no_fidelity_is_inconclusive(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "facts", lambda _: [Fact("tcpdump", False, "gone", "install it")])
+    assert main(["doctor"]) == exit_code.INCONCLUSIVE
+    told = capsys.readouterr().out
+    assert "instead: install it" in told
+    assert "No run is possible here" in told
+
+
+def test_json_tells_facts_and_fidelities(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "facts", lambda _: having("Docker engine"))
+    assert main(["doctor", "--json"]) == exit_code.OK
+    told = json.loads(capsys.readouterr().out)
+    assert told["fidelities"] == ["compose"]
+    assert told["facts"][0]["has"] is True
+
+
+class Engine(http.server.BaseHTTPRequestHandler):
+    """A stand-in for a Docker engine: it knows one question."""
+
+    def do_GET(self) -> None:
+        body = b'{"Version": "99.1"}' if self.path == "/version" else b"{}"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self) -> str:
+        return "here"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Path]:
+    class Server(http.server.HTTPServer):
+        address_family = socket.AF_UNIX
+
+        def server_bind(self) -> None:
+            self.socket.bind(self.server_address)
+
+    path = tmp_path / "engine.sock"
+    with Server(str(path), Engine) as server:  # type: ignore[arg-type]  # a path, for AF_UNIX
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield path
+        server.shutdown()
+        thread.join()
+
+
+def test_an_engine_that_answers_makes_containers_the_default(
+    engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{engine}")
+    assert machine.engine_version() == "99.1"
+    assert machine.default_fidelity() == "compose"
+
+
+def test_a_socket_without_an_engine_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'none.sock'}")
+    assert machine.engine_version() is None
+    assert machine.default_fidelity() == "netns"
+
+
+def test_clean_tells_what_it_removed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    removed = ["namespace wt-x-a", "directory y"]
+    monkeypatch.setattr("harness.orchestrate.clean.remove_left_overs", lambda _: removed)
+    assert main(["clean", "--out", str(tmp_path)]) == exit_code.OK
+    assert capsys.readouterr().out.splitlines() == [
+        "removed namespace wt-x-a",
+        "removed directory y",
+        "2 left-overs removed",
+    ]

@@ -1,0 +1,37 @@
+"""What the README promises is what the command does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.cli import exit_code
+from harness.cli.root import main, windtunnel
+from harness.orchestrate.subject import SABOTAGES
+from harness.verdict.outcome import EXIT_CODES
+
+README = (Path(__file__).resolve().parents[4] / "README.md").read_text(encoding="utf-8")
+
+
+def test_its_example_is_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    file = tmp_path / "mine.yaml"
+    file.write_text(example)
+    assert main(["explain", str(file)]) == exit_code.OK
+    assert "lose-data: 10% of DATA on a->b dropped" in capsys.readouterr().out
+
+
+def test_it_names_every_command() -> None:
+    rows = set(re.findall(r"^\| `(\w+)", README, re.MULTILINE))
+    assert rows == set(windtunnel.commands)
+
+
+def test_its_exit_codes_are_those_of_the_verdicts() -> None:
+    rows = re.findall(r"^\| ([A-Z]+) +\| (\d+)", README, re.MULTILINE)
+    assert {name: int(code) for name, code in rows} == {
+        str(outcome): code for outcome, code in EXIT_CODES.items()
+    }
+
+
+def test_it_names_every_sabotage() -> None:
+    assert all(f"`{name}`" in README or f" {name}`" in README for name in SABOTAGES)

@@ -1,0 +1,103 @@
+"""Positions over time, from counter samples."""
+
+from pathlib import Path
+
+import numpy as np
+
+from harness.artifact.counter_sample import COUNTER_SAMPLE, CounterFacts, write_counters
+from harness.artifact.records import write_records
+from harness.artifact.run_dir import HostDir
+from reports.counter_lines import (
+    Line,
+    difference,
+    distances,
+    held,
+    sampling_interval_ns,
+    stream_lines,
+    value_at,
+)
+
+STREAM = 1001
+SND_POS = 2
+
+
+def line(name: str, *points: tuple[int, int]) -> Line:
+    times, values = zip(*points, strict=True)
+    return Line(name, np.array(times, dtype=np.int64), np.array(values, dtype=np.int64))
+
+
+def counter(counter_id: int, registration_id: int, stream_id: int, type_id: int) -> CounterFacts:
+    key = registration_id.to_bytes(8, "little") + bytes(4)
+    key += stream_id.to_bytes(4, "little", signed=True) + bytes(96)
+    return CounterFacts(counter_id, type_id, registration_id, 1, 0, "snd-pos", key.hex(), 0)
+
+
+def make_host(folder: Path, counters: list[CounterFacts], rows: list[tuple[int, ...]]) -> HostDir:
+    host = HostDir(folder)
+    write_records(host.counter_samples, np.array(rows, dtype=COUNTER_SAMPLE))
+    write_counters(host.counters, counters)
+    return host
+
+
+def test_an_id_taken_again_is_another_counter(tmp_path: Path) -> None:
+    host = make_host(
+        tmp_path,
+        [counter(7, 100, STREAM, SND_POS), counter(7, 200, 1002, SND_POS)],
+        [(1, 7, SND_POS, 100, 32), (2, 7, SND_POS, 200, 64), (3, 7, SND_POS, 100, 96)],
+    )
+    (mine,) = stream_lines(host, STREAM, {SND_POS: "snd-pos"})
+    assert mine.time_ns.tolist() == [1, 2, 3]
+    assert mine.value.tolist() == [32, 32, 96]
+
+
+def test_negative_stream_ids_are_read_as_such(tmp_path: Path) -> None:
+    host = make_host(tmp_path, [counter(7, 100, -4, SND_POS)], [(1, 7, SND_POS, 100, 32)])
+    assert len(stream_lines(host, -4, {SND_POS: "snd-pos"})) == 1
+    assert stream_lines(host, 4, {SND_POS: "snd-pos"}) == []
+
+
+def test_no_files_no_lines(tmp_path: Path) -> None:
+    assert stream_lines(HostDir(tmp_path), STREAM, {SND_POS: "snd-pos"}) == []
+
+
+def test_after_a_pause_a_value_holds_until_the_look_before() -> None:
+    told = held(line("x", (10, 0), (15, 64), (100, 96)), interval_ns=5)
+    assert told.time_ns.tolist() == [10, 15, 95, 100]
+    assert told.value.tolist() == [0, 64, 64, 96]
+
+
+def test_looks_a_little_late_are_no_pause() -> None:
+    told = held(line("x", (10, 0), (16, 64), (23, 96)), interval_ns=5)
+    assert told.time_ns.tolist() == [10, 16, 23]
+
+
+def test_the_interval_is_that_of_the_looks_that_found_a_change() -> None:
+    times = [0, 5, 5, 10, 500, 505, 510, 900, 1000, 1100]
+    samples = np.zeros(len(times), dtype=COUNTER_SAMPLE)
+    samples["time_ns"] = times
+    assert sampling_interval_ns(samples) == 5
+    assert sampling_interval_ns(samples[:2]) == 0
+
+
+def test_a_value_between_points_lies_on_the_straight_line() -> None:
+    ramp = line("x", (10, 0), (20, 100))
+    assert value_at(ramp, np.array([5, 10, 15, 20, 99])).tolist() == [0, 0, 50, 100, 100]
+
+
+def test_positions_beyond_the_precision_of_nanosecond_floats_stay_exact() -> None:
+    epoch_ns = 1_700_000_000_000_000_000
+    ramp = line("x", (epoch_ns, 2**40), (epoch_ns + 10, 2**40 + 320))
+    assert value_at(ramp, np.array([epoch_ns + 1])).tolist() == [2**40 + 32]
+
+
+def test_a_distance_has_a_point_where_either_line_has_one() -> None:
+    upper = line("rcv-hwm", (10, 100), (30, 300))
+    lower = line("rcv-pos", (20, 50), (40, 300))
+    hole = difference("hole", upper, lower)
+    assert hole.time_ns.tolist() == [20, 30, 40]
+    assert hole.value.tolist() == [150, 125, 0]
+
+
+def test_only_distances_of_lines_that_there_are() -> None:
+    lines = [line("rcv-hwm", (0, 9)), line("rcv-pos", (0, 4))]
+    assert [(each.name, each.value.tolist()) for each in distances(lines)] == [("hole", [5])]

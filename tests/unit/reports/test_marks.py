@@ -1,0 +1,104 @@
+"""Single events of a stream, compared with the timeline they were made from."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.artifact.decision import DECISION, DROP, DUPLICATE, HOLD, NO_POSITION, SWAP
+from harness.artifact.frame_class import DATA, PAD, SM
+from harness.artifact.frame_seen import FRAME_SEEN, HEADER
+from harness.dissect.frames import FRAME
+from reports.marks import (
+    Geometry,
+    _nth_occurrence,
+    decision_marks,
+    gap_fill_marks,
+    nak_marks,
+    retransmit_marks,
+)
+from tests.naive.decimate import nth_occurrence
+
+STREAM = 1001
+TERM = 65536
+WRAPPING = Geometry(initial_term_id=2**31 - 1, term_length=TERM)
+
+
+def sent(*rows: tuple[int, int, int, int, int]) -> np.ndarray:
+    """Frames of (time, type, term id, term offset, length)."""
+    frames = np.zeros(len(rows), dtype=FRAME)
+    for frame, (time_ns, kind, term_id, term_offset, length) in zip(frames, rows, strict=True):
+        frame["time_ns"], frame["frame_type"], frame["frame_length"] = time_ns, kind, length
+        frame["term_id"], frame["term_offset"] = term_id, term_offset
+    return frames
+
+
+def test_sorts_decisions_by_what_was_done() -> None:
+    rows = np.zeros(7, dtype=DECISION)
+    rows["stream_id"] = STREAM
+    rows["stream_id"][5] = 7
+    rows["action"] = DROP, HOLD, SWAP, DUPLICATE, DROP, DROP, HOLD
+    rows["frame_type"] = DATA, DATA, DATA, DATA, SM, DATA, SM
+    rows["position"] = 32, 64, 96, 128, NO_POSITION, 0, NO_POSITION
+    rows["attempt"] = 1, 2, 3, 4, 1, 1, 1
+    rows["time_ns"] = 10, 20, 30, 40, 50, 60, 70
+    told = {each.kind: each for each in decision_marks(rows, STREAM)}
+    assert {kind: each.position.tolist() for kind, each in told.items()} == {
+        "dropped": [32],
+        "held": [64],
+        "swapped": [96],
+        "duplicated": [128],
+        "feedback lost": [NO_POSITION],
+    }
+    assert told["swapped"].detail.tolist() == [3]
+    assert told["feedback lost"].detail.tolist() == [SM]
+
+
+def test_a_position_that_left_before_is_a_retransmit() -> None:
+    frames = sent(
+        (1, DATA, 2**31 - 1, 0, 1000),
+        (2, DATA, 2**31 - 1, 1024, 64),
+        (3, DATA, 2**31 - 1, 0, 1000),
+        (4, DATA, -(2**31), 0, 32),
+        (5, DATA, 2**31 - 1, 0, 1000),
+    )
+    again = retransmit_marks(frames, WRAPPING)
+    assert again.time_ns.tolist() == [3, 5]
+    assert again.position.tolist() == [0, 0]
+    assert again.length.tolist() == [1024, 1024]
+    assert again.detail.tolist() == [2, 3]
+
+
+def test_a_stream_without_repetition_has_none() -> None:
+    frames = sent((1, DATA, 2**31 - 1, 0, 32), (2, DATA, -(2**31), 0, 32))
+    assert len(retransmit_marks(frames, WRAPPING).time_ns) == 0
+
+
+def test_a_nak_names_what_is_missing_across_the_wrap_of_term_ids() -> None:
+    frames = sent((9, 2, -(2**31), 96, 28), (1, DATA, 0, 0, 32))
+    frames["nak_length"][0] = 1408
+    naks = nak_marks(frames, WRAPPING)
+    assert naks.position.tolist() == [TERM + 96]
+    assert naks.length.tolist() == [1408]
+
+
+def seen(*rows: tuple[int, int]) -> np.ndarray:
+    """Frames of (position, type), each 64 long."""
+    frames = np.zeros(len(rows), dtype=FRAME_SEEN)
+    for frame, (position, kind) in zip(frames, rows, strict=True):
+        header = np.zeros(1, dtype=HEADER)
+        header["type"], header["frame_length"] = kind, 64
+        frame["position"], frame["header"] = position, header.view(np.uint8)
+    return frames
+
+
+def test_a_pad_that_nobody_sent_is_a_gap_fill() -> None:
+    wire = sent((1, PAD, 2**31 - 1, 64, 64))
+    image = seen((0, DATA), (64, PAD), (128, PAD))
+    assert gap_fill_marks(image, wire, WRAPPING).position.tolist() == [128]
+    assert gap_fill_marks(image, None, WRAPPING).position.tolist() == [64, 128]
+
+
+@given(st.lists(st.integers(-3, 3), max_size=60))
+def test_counts_occurrences_like_the_naive_twin(values: list[int]) -> None:
+    column = np.array(values, dtype=np.int64)
+    assert _nth_occurrence(column).tolist() == nth_occurrence(values)

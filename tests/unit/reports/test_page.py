@@ -1,0 +1,154 @@
+"""report.html as text: whole by itself, true to the documents, never in the way."""
+
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from harness.artifact.documents import DocumentError, read_document, write_document
+from harness.artifact.run_dir import SuiteDir
+from harness.artifact.suite import Suite, SuiteRun
+from reports import page
+from reports.evidence import worst
+from reports.page import write_run_report, write_suite_report
+from tests.unit.reports.made_suite import Weather, make_suite
+
+SMALL = Weather(frame_count=150)
+PAGE_BYTES_MAX = 8_000_000
+VOID = {"meta", "link", "br", "img", "input", "path"}
+
+
+class Reader(HTMLParser):
+    """Collects attributes and text, and minds that every element is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.sections: dict[str, str] = {}
+        self._section = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        named = dict(attributes)
+        self.addresses += [str(named[name]) for name in ("src", "href", "action") if name in named]
+        if tag == "section":
+            self._section = str(named.get("id", "suite"))
+            self.sections[self._section] = ""
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._section and "script" not in self.open:
+            self.sections[self._section] += f"{data} "
+
+
+def read(path: Path) -> tuple[str, Reader]:
+    text = path.read_text(encoding="utf-8")
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    return text, reader
+
+
+def test_needs_nothing_beside_it(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "FAIL", "PASS"))
+    text, reader = read(write_suite_report(suite.path))
+    assert [each for each in reader.addresses if not each.startswith(("#", "data:"))] == []
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|https?://", text)
+    assert len(text) < PAGE_BYTES_MAX
+
+
+def test_tells_verdicts_findings_ledger_and_facts(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "FAIL"))
+    text, reader = read(write_suite_report(suite.path))
+    assert "<title>FAIL" in text
+    glance = reader.sections["suite"]
+    assert re.search(r"PASS\s+loss/reliable-2pct\s+7\s+6\.3 s", glance)
+    assert re.search(r"FAIL\s+reorder/reliable-swap-and-hold\s+7.*message 4711", glance)
+    bad = reader.sections["run-1"]
+    for part in ("delivered_once", "message 4711", "byte 3", "position 409600", "1 of 2 hold"):
+        assert part in bad
+    assert "windtunnel run reorder/reliable-swap-and-hold --seed 7" in bad
+    assert "every datagram accounted for" in bad
+    assert "numba" in bad
+    assert "process a/driver" in bad
+
+
+def test_texts_are_escaped(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL)
+    path = suite.runs()[0].verdict
+    document = read_document(path)
+    assert document is not None
+    write_document(path, document | {"reason": "<script>alert('&')</script>"})
+    text, _ = read(write_suite_report(suite.path))
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert" in text
+
+
+def test_an_unfinished_suite_is_drawn(tmp_path: Path) -> None:
+    suite = SuiteDir(tmp_path)
+    row = SuiteRun("x-s1", "x", 1, "CANCELLED", "cancelled by SIGINT", 0, 0)
+    Suite("id", "netns", ["windtunnel", "run"], 0, runs=[row]).write(suite.document)
+    _, reader = read(write_suite_report(tmp_path))
+    assert "CANCELLED" in reader.sections["suite"]
+    assert "cancelled by SIGINT" in reader.sections["run-0"]
+    assert "verdict.json is missing" in reader.sections["run-0"]
+
+
+@pytest.mark.parametrize("name", ["manifest", "verdict", "ledger", "case", "repro", "decisions"])
+def test_any_document_may_be_missing_or_damaged(name: str, tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL)
+    path: Path = getattr(suite.runs()[0], name)
+    for harm in ("damaged", "missing"):
+        if harm == "damaged" and name != "decisions":
+            path.write_bytes(b'{"schema": "\xff')
+        elif harm == "missing":
+            path.unlink()
+        _, reader = read(write_suite_report(suite.path))
+        if harm == "missing" and name != "decisions":
+            assert f"{path.name} is missing" in reader.sections["run-0"]
+
+
+def test_a_run_without_suite_json_is_drawn(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL)
+    suite.document.unlink()
+    _, reader = read(write_suite_report(suite.path))
+    assert "PASS" in reader.sections["suite"]
+
+
+def test_no_suite_at_all_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="neither a suite nor a run folder"):
+        write_suite_report(tmp_path)
+
+
+def test_a_long_suite_draws_what_went_wrong_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "CHARTS_MAX", 1)
+    suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "FAIL", "PASS"))
+    text, reader = read(write_suite_report(suite.path))
+    assert 'id="series-run-1"' in text
+    assert 'id="series-run-0"' not in text
+    assert "windtunnel report" in reader.sections["run-0"]
+
+
+def test_a_run_can_be_drawn_alone_and_elsewhere(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL)
+    moved = tmp_path / "elsewhere"
+    shutil.move(suite.runs()[0].path, moved)
+    text, reader = read(write_run_report(moved))
+    assert 'id="series-run-0"' in text
+    assert "PASS" in reader.sections["suite"]
+
+
+def test_the_worst_run_names_the_suite() -> None:
+    assert worst(["PASS", "HARNESS", "FAIL"]) == "FAIL"
+    assert worst(["PASS", "UNSUPPORTED"]) == "PASS"
+    assert worst(["UNSUPPORTED"]) == "UNSUPPORTED"
+    assert worst([]) == "INCONCLUSIVE"

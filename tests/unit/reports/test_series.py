@@ -1,0 +1,147 @@
+"""A run's series, compared with the timeline of the made run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.artifact.run_dir import RunDir
+from reports.charts import MARKS_PER_KIND_MAX, POINTS_PER_LINE_MAX, chart_document
+from reports.counter_lines import Line
+from reports.marks import Marks
+from reports.series import RunSeries, StreamSeries, read_series
+from tests.unit.reports.made_suite import Weather, make_case, make_run, timeline
+
+WEATHER = Weather(frame_count=800, loss=0.05)
+LINES = ["pub-lmt", "snd-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"]
+
+
+def made(folder: Path, weather: Weather = WEATHER) -> RunDir:
+    run = RunDir(folder)
+    make_run(run, "loss/reliable-2pct", weather, "PASS")
+    return run
+
+
+def lost_count(weather: Weather, ordinal: int) -> int:
+    case = make_case("x", weather)
+    line = timeline(
+        replace(weather, seed=weather.seed * 10 + ordinal), case.traffic[ordinal].term_length, 0
+    )
+    return int(line.lost.sum())
+
+
+def test_reads_all_lines_and_every_event_of_a_reliable_run(tmp_path: Path) -> None:
+    series = read_series(made(tmp_path))
+    assert series.notes == []
+    assert [stream.stream_id for stream in series.streams] == [1001, 1002]
+    for ordinal, stream in enumerate(series.streams):
+        assert [line.name for line in stream.lines] == LINES
+        assert [line.name for line in stream.distances] == [
+            "window left",
+            "unread",
+            "in flight",
+            "hole",
+        ]
+        lost = lost_count(WEATHER, ordinal)
+        assert lost > 10
+        assert [stream.count(kind) for kind in ("dropped", "NAK", "retransmit")] == [lost] * 3
+        assert stream.count("gap fill") == 0
+        assert stream.count("feedback lost") == 3
+
+
+def test_an_unreliable_run_fills_gaps_and_asks_for_nothing(tmp_path: Path) -> None:
+    series = read_series(made(tmp_path, replace(WEATHER, reliable=False)))
+    stream = series.streams[0]
+    assert stream.count("gap fill") == lost_count(WEATHER, 0)
+    assert stream.count("NAK") == stream.count("retransmit") == 0
+
+
+def test_repairs_lie_where_the_losses_were(tmp_path: Path) -> None:
+    stream = read_series(made(tmp_path)).streams[1]
+    at = {each.kind: each.position for each in stream.marks}
+    assert sorted(at["dropped"]) == sorted(at["NAK"]) == sorted(at["retransmit"])
+    assert int(at["dropped"].max()) > stream.term_length // 2
+    assert stream.delivered_bytes == int(stream.lines[2].value[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("decisions", "the decision log is missing"),
+        ("capture", "the capture of a is missing"),
+        ("frames", "the frame log of subscriber term-64k is missing"),
+    ],
+)
+def test_what_is_missing_is_noted_and_the_rest_is_there(
+    name: str, note: str, tmp_path: Path
+) -> None:
+    run = made(tmp_path)
+    path = {
+        "decisions": run.decisions,
+        "capture": run.capture("a"),
+        "frames": run.host("b").subscriber("term-64k").frames,
+    }[name]
+    path.unlink()
+    series = read_series(run)
+    assert series.notes == [note]
+    assert [line.name for line in series.streams[0].lines] == LINES
+
+
+def test_damage_is_noted(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    run.capture("b").write_bytes(b"no capture at all, but long enough for a header")
+    run.host("a").counters.write_text("{")
+    notes = "\n".join(read_series(run).notes)
+    assert "the capture of b cannot be read" in notes
+    assert "the counters of a for stream 1001 cannot be read" in notes
+
+
+def test_an_empty_folder_is_an_empty_series(tmp_path: Path) -> None:
+    series = read_series(RunDir(tmp_path))
+    assert series.streams == []
+    assert len(series.notes) == 1
+    assert series.start_ns == series.end_ns == 0
+
+
+def test_the_active_time_leaves_out_what_is_idle(tmp_path: Path) -> None:
+    series = read_series(made(tmp_path))
+    begin, end = series.active_ns
+    assert series.start_ns < begin < end <= series.end_ns
+    document = chart_document(series, [])
+    assert document["calm"] is True
+    assert 0 < document["active_ms"][0] < document["active_ms"][1] <= document["duration_ms"]
+
+
+def test_a_stream_that_was_not_read_to_its_end_is_not_calm(tmp_path: Path) -> None:
+    series = read_series(made(tmp_path))
+    sub_pos = series.streams[1].lines[-1]
+    assert sub_pos.name == "sub-pos"
+    sub_pos.value[-1] -= 32
+    assert chart_document(series, [])["calm"] is False
+
+
+def column(count: int) -> np.ndarray:
+    return np.arange(count, dtype=np.int64)
+
+
+def test_a_chart_is_bounded_whatever_the_run() -> None:
+    long = Line("snd-pos", column(200_000) * 1_000_000, column(200_000))
+    many = Marks("dropped", *(column(50_000) for _ in range(4)))
+    stream = StreamSeries("t", 1, 65536, 0, True, [long], [], [many])
+    told = chart_document(RunSeries([stream]), [])["streams"][0]
+    assert len(told["lines"][0]["t"]) <= POINTS_PER_LINE_MAX + 1
+    assert len(told["marks"][0]["t"]) <= MARKS_PER_KIND_MAX
+    assert told["marks"][0]["count"] == 50_000
+
+
+def test_chart_times_are_milliseconds_from_the_first_event() -> None:
+    line = Line("snd-pos", np.array([5_000_000, 7_000_000]), np.array([0, 32]))
+    mark = Marks("dropped", *(np.array([9_500_000]) for _ in range(4)))
+    stream = StreamSeries("t", 1, 65536, 0, True, [line], [], [mark])
+    document = chart_document(RunSeries([stream]), [])
+    told = document["streams"][0]
+    assert document["duration_ms"] == 4.5
+    assert told["lines"][0]["t"].tolist() == [0.0, 2.0, 4.5]
+    assert told["lines"][0]["v"].tolist() == [0, 32, 32]
+    assert told["marks"][0]["t"].tolist() == [4.5]
