@@ -1,6 +1,7 @@
 """The command-and-control file: how a driver and its clients share memory, section by section.
 
-    cnc_file        the file, its header, and who may trust it
+    cnc_header      how long each section is
+    cnc_file        the file itself, and who may trust it
     ring_buffer     commands on their way to the driver
     broadcast       responses on their way to every client
     counters        what everybody is doing, as 64-bit values with labels (reader, manager)

@@ -103,7 +103,7 @@ def on_setup(state, endpoint, at, length, inbox_index, now_ns):
     """A SETUP frame that passed the common check."""
     packet = state.inbox.slots
     if setup.check(packet, at, length) < 0:
-        counters.increment(state.counters, system_counters.INVALID_PACKETS)
+        counters.add_atomic(state.counters, system_counters.INVALID_PACKETS, 1)
         return
     stream_id, session_id = setup.stream_id(packet, at), setup.session_id(packet, at)
     if stream_map.find(state.interests, endpoint, stream_id, 0) == stream_map.ABSENT:

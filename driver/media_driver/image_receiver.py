@@ -37,7 +37,7 @@ def send_to(state, endpoint_slot, length, name, name_length):
         state.record[2] = result
         handoff.put(state.events, state.record)
     elif result < length:
-        counters.increment(state.counters, system_counters.SHORT_SENDS)
+        counters.add_atomic(state.counters, system_counters.SHORT_SENDS, 1)
     return result == length
 
 
@@ -55,7 +55,7 @@ def insert_packet(state, slot, connection_index, at, length, inbox_index, now_ns
         return
     payload_length = data.validate(packet, at, length, rec.term_length)
     if payload_length < 0:
-        counters.increment(state.counters, system_counters.INVALID_PACKETS)
+        counters.add_atomic(state.counters, system_counters.INVALID_PACKETS, 1)
         return
     begin = position.of(term_id, term_offset, rec.bits, rec.initial_term_id)
     end = begin + payload_length

@@ -52,7 +52,7 @@ def send_control(state, endpoint_slot, length):
     if result < 0:
         _report_failure(state, endpoint_slot, result)
     elif result < length:
-        counters.increment(state.counters, system_counters.SHORT_SENDS)
+        counters.add_atomic(state.counters, system_counters.SHORT_SENDS, 1)
     return result == length
 
 
@@ -143,7 +143,7 @@ def _send_data(state, slot, now_ns):
         endpoint.fd, state.outbox, 0, count, endpoint.name, endpoint.name_length, state.links
     )
     if sent < count:
-        counters.increment(values, system_counters.SHORT_SENDS)
+        counters.add_atomic(values, system_counters.SHORT_SENDS, 1)
         if sent < 0:
             _report_failure(state, pub.endpoint, sent)
     if sent <= 0:
@@ -247,7 +247,7 @@ def resend(state, slot, term_id, term_offset, length):
             endpoint.fd, state.outbox, 0, 1, endpoint.name, endpoint.name_length, state.links
         )
         if sent != 1:
-            counters.increment(state.counters, system_counters.SHORT_SENDS)
+            counters.add_atomic(state.counters, system_counters.SHORT_SENDS, 1)
             break
         offset += available + padding
         remaining -= available + padding

@@ -80,7 +80,7 @@ def _on_datagram(state, endpoint_slot, index, now_ns):
     at = transport.incoming_at(state.inbox, index)
     length = transport.incoming_length(state.inbox, index)
     if transport.is_truncated(state.inbox, index) or header.check(frames, at, length) < 0:
-        counters.increment(state.counters, system_counters.INVALID_PACKETS)
+        counters.add_atomic(state.counters, system_counters.INVALID_PACKETS, 1)
         return
     kind = header.frame_type(frames, at)
     if kind == frame_type.DATA or kind == frame_type.PAD:

@@ -27,7 +27,7 @@ def poll(state, endpoint_slot, now_ns):
 
 @kernel
 def _count_invalid(state):
-    counters.increment(state.counters, system_counters.INVALID_PACKETS)
+    counters.add_atomic(state.counters, system_counters.INVALID_PACKETS, 1)
 
 
 @kernel

@@ -22,7 +22,7 @@ class SessionIds:
         while True:
             candidate = self._next
             if candidate in self._reserved:
-                candidate = self._reserved.stop
+                candidate = int(wrap_i32(self._reserved.stop))
             self._next = int(wrap_i32(candidate + 1))
             if candidate not in in_use:
-                return int(wrap_i32(candidate))
+                return candidate

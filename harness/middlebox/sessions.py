@@ -51,8 +51,8 @@ def region_slots(term_length: int) -> int:
 
 @kernel
 def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) -> int:
-    """The index of a session that sends over a link, or NONE; the latest one first."""
-    for index in range(count - 1, -1, -1):
+    """The index of a session that sends over a link, or NONE."""
+    for index in range(count):
         if (
             sessions[index]["session_id"] == session_id
             and sessions[index]["stream_id"] == stream_id
@@ -66,7 +66,7 @@ def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) 
 def learn(
     sessions: Any, count: int, slots_used: int, slots: int, buf: Any, at: int, link: int
 ) -> tuple[int, int, bool]:
-    """Take what a SETUP frame says of its stream.
+    """Take what a SETUP frame says of its stream; what it says anew starts new attempts.
 
     Shapes:  buf uint8[n], a whole SETUP at `at`
     Returns: sessions and slots now used, and False if there was no room for a new session
@@ -86,18 +86,19 @@ def learn(
     ):
         return count, slots_used, True
     wanted = region_slots(term_length)
-    if count == len(sessions) or slots_used + wanted > slots:
+    if (known == NONE and count == len(sessions)) or slots_used + wanted > slots:
         return count, slots_used, False
-    fresh = sessions[count]
-    fresh["session_id"] = session_id
-    fresh["stream_id"] = stream_id
-    fresh["link"] = link
-    fresh["initial_term_id"] = initial_term_id
-    fresh["term_length"] = term_length
-    fresh["region"] = slots_used
-    fresh["swap_head"] = NONE
-    fresh["swap_tail"] = NONE
-    return count + 1, slots_used + wanted, True
+    if known == NONE:
+        known = count
+        sessions[known]["session_id"] = session_id
+        sessions[known]["stream_id"] = stream_id
+        sessions[known]["link"] = link
+        sessions[known]["swap_head"] = NONE
+        sessions[known]["swap_tail"] = NONE
+    sessions[known]["initial_term_id"] = initial_term_id
+    sessions[known]["term_length"] = term_length
+    sessions[known]["region"] = slots_used
+    return max(count, known + 1), slots_used + wanted, True
 
 
 @kernel

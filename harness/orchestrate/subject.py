@@ -3,7 +3,7 @@
     driver      python -m driver --dir D
     publisher   python -m harness.workload publisher --case F --traffic ID --aeron-dir D --out DIR
     subscriber  python -m harness.workload subscriber ... (the same)
-    saboteur    python -m harness.workload saboteur ... --sabotage NAME (the same, beside a subscriber)
+    saboteur    python -m harness.workload saboteur ... --sabotage NAME (the same)
     relay       python -m harness.middlebox --case F --left IF --right IF --out DIR
     sampler     python -m harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 

@@ -1,0 +1,150 @@
+"""Every kernel of the driver and of the client into the cache, once, so that no stream waits for a compiler.
+
+    python -m driver.warm_up
+
+Makes a driver of each threading mode and sends one stream to itself through all ways of the API. Prints one line per part
+with the seconds it took; a second run only loads and takes about a second a part.
+"""
+
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from driver.client.aeron import Aeron
+from driver.client.assembler import FragmentAssembler
+from driver.client.image import Image
+from driver.client.publication import Claim, Publication
+from driver.media_driver.context import DEDICATED, INVOKER, SHARED, SHARED_NETWORK, Context
+from driver.media_driver.media_driver import MediaDriver
+
+STREAM_ID = 1001
+MODES = (INVOKER, SHARED, SHARED_NETWORK, DEDICATED)
+PATIENCE_S = 60.0
+IDLE_S = 0.0002
+LONG_MESSAGE_BYTES = 5_000
+"""More than one fragment."""
+
+
+class WarmUpError(Exception):
+    """The stream to itself did not work; the text says at which step."""
+
+
+@contextmanager
+def _part(name: str) -> Iterator[None]:
+    started_s = time.monotonic()
+    yield
+    print(f"{time.monotonic() - started_s:6.1f} s  {name}", flush=True)
+
+
+def _until(what: str, condition: Callable[[], object]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline_s:
+            raise WarmUpError(f"{what}: not within {PATIENCE_S:g} s")
+        time.sleep(IDLE_S)
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _context(folder: Path, mode: str) -> Context:
+    # Sleeping agents leave a machine with few cores to the compiler.
+    return Context(
+        dir=folder / mode.lower(), threading_mode=mode, shared_idle_strategy="sleep-ns",
+        shared_idle_sleep_ns=50_000, term_buffer_length=65_536,
+    )
+
+
+def _write(publication: Publication) -> int:
+    """One message by each way of writing. Returns how many."""
+    long = np.zeros(LONG_MESSAGE_BYTES, np.uint8)
+    parts = np.zeros(30, np.uint8)
+
+    def claim() -> int:
+        claimed = publication.try_claim(10)
+        if isinstance(claimed, Claim):
+            claimed.commit()
+            return 1
+        return claimed
+
+    def batch() -> int:
+        return publication.offer_batch(parts, np.array([10, 20], np.int64))[0]
+
+    ways: list[Callable[[], int]] = [
+        lambda: publication.offer(b"bytes"),
+        lambda: publication.offer(bytearray(10)),
+        lambda: publication.offer(memoryview(b"view")),
+        lambda: publication.offer(long),
+        lambda: publication.offer_parts([b"one", b"two"]),
+        batch,
+        claim,
+    ]
+    for number, way in enumerate(ways):
+        _until(f"way {number} of writing", lambda way=way: way() > 0)
+    aborted = publication.try_claim(10)
+    if isinstance(aborted, Claim):
+        aborted.abort()
+    return len(ways) + 1
+
+
+def _read(image: Image, wanted: int, way: int) -> None:
+    """All messages by one way of reading; a block or a frame may hold anything."""
+    seen: list[int] = []
+    assembler = FragmentAssembler(lambda payload, header: seen.append(header.position))
+    polls: tuple[Callable[[], int], ...] = (
+        lambda: image.poll(assembler),
+        lambda: image.poll_frames(lambda position, frame: seen.append(position)),
+        lambda: image.block_poll(lambda *block: seen.append(block[3]), 65_536),
+    )
+    enough = wanted if way < 2 else 1
+    _until(f"way {way} of reading", lambda: polls[way]() >= 0 and len(seen) >= enough)
+
+
+def _exchange(driver: MediaDriver, *, is_exclusive: bool) -> None:
+    channel = f"aeron:udp?endpoint=127.0.0.1:{_free_port()}"
+    with Aeron(driver.context.dir) as aeron:
+        subscriptions = [aeron.add_subscription(channel, STREAM_ID) for _ in range(3)]
+        add = aeron.add_exclusive_publication if is_exclusive else aeron.add_publication
+        publication = add(channel, STREAM_ID)
+        _until("connecting", lambda: publication.is_connected)
+        _until("images", lambda: all(each.images for each in subscriptions))
+        count = _write(publication)
+        assert publication.position <= publication.position_limit
+        for way, subscription in enumerate(subscriptions):
+            _read(subscription.images[0], count, way)
+        publication.close()
+        _until("the end of the stream", lambda: subscriptions[0].images[0].is_end_of_stream)
+
+
+def main() -> int:
+    """Compile everything. Returns the exit code."""
+    started_s = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name:
+        folder = Path(name)
+        for mode in MODES:
+            with _part(f"a {mode} driver"):
+                MediaDriver(_context(folder, mode)).close()
+        try:
+            with MediaDriver(_context(folder / "own", SHARED)) as driver:
+                with _part("a concurrent publication and its readers"):
+                    _exchange(driver, is_exclusive=False)
+                with _part("an exclusive publication and its readers"):
+                    _exchange(driver, is_exclusive=True)
+        except WarmUpError as error:
+            print(f"warm-up: {error}", file=sys.stderr)
+            return 1
+    print(f"{time.monotonic() - started_s:6.1f} s  all", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

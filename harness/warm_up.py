@@ -1,0 +1,98 @@
+"""Every kernel of the relay and of the judge into the cache, once, so that no run waits for it.
+
+    python -m harness.warm_up
+
+Prints one line per part with the seconds it took. Needs no privileges: the relay turns once over a
+pair of sockets that nobody writes to, the judge's readers get the smallest files there are.
+"""
+
+import socket
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from harness.dissect.expected_log import expected_log
+from harness.dissect.pcap import read_capture
+from harness.middlebox.__main__ import assemble
+from harness.middlebox.port import Port
+from harness.middlebox.relay import run
+from harness.scenario.case import Case, HostCase, Payload, TrafficCase
+from harness.verdict.compare import first_difference, first_differing_pair, first_wrong_message
+
+PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1)
+PORT = 24_325
+MTU = 1_500
+
+
+@contextmanager
+def _part(name: str) -> Iterator[None]:
+    started_s = time.monotonic()
+    yield
+    print(f"{time.monotonic() - started_s:6.1f} s  {name}", flush=True)
+
+
+def _case() -> Case:
+    """A case that asks for nothing; what it holds decides no kernel's types."""
+    traffic = TrafficCase(
+        id="one", ordinal=0, stream_id=1001, from_host="a", to_host="b", publication="exclusive",
+        channel="", receive="", port=PORT, reliable=True, term_length=65_536, mtu=1_408,
+        initial_term_id=0, initial_position=0, receiver_window_bytes=None, total_bytes=1,
+        shortest_bytes=1, longest_bytes=1,
+    )  # fmt: skip
+    return Case(
+        name="warm-up",
+        about="",
+        seed=1,
+        fidelity="netns",
+        hosts=(HostCase(name="a", address="10.0.0.1"), HostCase(name="b", address="10.0.0.2")),
+        payload=Payload(path="", sha256="", length_bytes=1),
+        traffic=(traffic,),
+        faults=(),
+        expect=(),
+        wall_ns=1,
+    )
+
+
+def relay() -> None:
+    """One turn of the relay, which holds every kernel of the middlebox."""
+    left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with left, right:
+        mac = bytes(6)
+        ports = Port("left", left, mac, None, MTU), Port("right", right, mac, None, MTU)
+        made, engine = assemble(_case(), ports)
+        run(made, engine, 0, False)
+
+
+def judge(folder: Path) -> None:
+    """The readers of captures and logs, and the comparisons, on files as the judge maps them."""
+    capture = folder / "a.pcap"
+    capture.write_bytes(PCAP_HEADER)
+    read_capture(capture, (PORT,))
+    lengths = np.array([1, 2_000], dtype=np.int64)
+    expected_log(lengths, 1_408, 65_536)
+    file = folder / "bytes"
+    file.write_bytes(bytes(4_096))
+    mapped = np.asarray(np.memmap(file, dtype=np.uint8, mode="r"))
+    starts = np.array([0, 1], dtype=np.int64)
+    first_wrong_message(mapped, mapped, lengths, starts)
+    first_difference(mapped, 0, mapped, 0, 1)
+    first_differing_pair(mapped, starts, starts, lengths)
+
+
+def main() -> int:
+    """Compile everything. Returns the exit code."""
+    with _part("the relay"):
+        relay()
+    with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name, _part("the judge"):
+        judge(Path(name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

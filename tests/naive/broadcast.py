@@ -1,0 +1,47 @@
+"""The slow, obvious twin of the broadcast: all that was ever said, with positions."""
+
+from dataclasses import dataclass, field
+
+HEADER = 8
+LAPPED = "lapped"
+
+
+@dataclass
+class NaiveBroadcast:
+    """Everything that was said, and how far the transmitter has got."""
+
+    capacity: int
+    tail: int = 0
+    latest: int = 0
+    said: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    """Position where a receiver looks for it (before a pad), its end, type, payload."""
+
+    def transmit(self, type_id: int, payload: bytes) -> None:
+        size = (len(payload) + HEADER + 7) // 8 * 8
+        start = self.tail
+        to_end = self.capacity - start % self.capacity
+        self.latest = start + to_end if size > to_end else start
+        self.tail = self.latest + size
+        self.said.append((start, self.tail, type_id, payload))
+
+
+class NaiveReceiver:
+    """Reads one message after the other until the transmitter has overtaken it."""
+
+    def __init__(self, broadcast: NaiveBroadcast) -> None:
+        self.broadcast = broadcast
+        self.next = broadcast.latest
+
+    def receive(self) -> tuple[int, bytes] | str | None:
+        """A message, None, or LAPPED, after which it stands at the latest message."""
+        broadcast = self.broadcast
+        if self.next >= broadcast.tail:
+            return None
+        if broadcast.tail - self.next >= broadcast.capacity:
+            self.next = broadcast.latest
+            return LAPPED
+        for start, end, type_id, payload in broadcast.said:
+            if start <= self.next < end:
+                self.next = end
+                return type_id, payload
+        raise AssertionError(f"nothing was said at {self.next}")

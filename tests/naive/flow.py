@@ -1,0 +1,108 @@
+"""The slow, obvious twins of what decides how far a stream may go, and what is asked for again."""
+
+from dataclasses import dataclass, field
+
+FOREVER = 2**63 - 1
+
+
+@dataclass
+class Receivers:
+    """Receivers of one stream: id -> (time of the last status message, position, limit)."""
+
+    most: int
+    alive: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+
+    def hear(self, receiver: int, position: int, limit: int, now: int) -> int:
+        if receiver in self.alive or len(self.alive) < self.most:
+            self.alive[receiver] = (now, position, limit)
+        return len(self.alive)
+
+    def done(self, receiver: int) -> int:
+        self.alive.pop(receiver, None)
+        return len(self.alive)
+
+    def expire(self, timeout: int, now: int) -> int:
+        self.alive = {key: item for key, item in self.alive.items() if now - item[0] < timeout}
+        return len(self.alive)
+
+
+@dataclass
+class Resend:
+    """An answer to a NAK that is waiting to leave, or lingering after it left."""
+
+    term: int
+    offset: int
+    length: int
+    is_sent: bool
+    expiry: int
+
+
+@dataclass
+class Resends:
+    """The actions of one stream; every call returns the ranges that leave now."""
+
+    most: int
+    is_group: bool
+    delay: int
+    linger: int
+    slots: list[Resend | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.slots = [None] * (self.most if self.is_group else 1)
+
+    def ask(self, term: int, offset: int, length: int, now: int) -> list[tuple[int, int, int]]:
+        for action in self.slots:
+            if action and action.term == term and 0 <= offset - action.offset < action.length:
+                return []
+        if None in self.slots:
+            index = self.slots.index(None)
+        elif self.is_group:
+            return []
+        else:
+            index = 0
+        is_sent = self.delay == 0
+        expiry = now + (self.linger if is_sent else self.delay)
+        self.slots[index] = Resend(term, offset, length, is_sent, expiry)
+        return [(term, offset, length)] if is_sent else []
+
+    def time_passes(self, now: int) -> list[tuple[int, int, int]]:
+        leaving = []
+        for index, action in enumerate(self.slots):
+            if action is None or now < action.expiry:
+                continue
+            if action.is_sent:
+                self.slots[index] = None
+            else:
+                leaving.append((action.term, action.offset, action.length))
+                action.is_sent, action.expiry = True, now + self.linger
+        return leaving
+
+
+@dataclass
+class Gaps:
+    """The one gap of an image that is being asked for."""
+
+    delay: int
+    retry: int
+    gap: tuple[int, int, int] | None = None
+    deadline: int = 0
+
+    def see(self, gap: tuple[int, int, int] | None, now: int) -> tuple[bool, bool]:
+        """(the gap is new, it is to be asked for now)."""
+        if gap is None:
+            return False, False
+        is_new = gap != self.gap
+        if is_new:
+            self.gap, self.deadline = gap, now + self.delay
+        is_due = now >= self.deadline
+        if is_due:
+            self.deadline = now + self.retry
+        return is_new, is_due
+
+
+def bounds(readers: list[tuple[str, int]]) -> tuple[int, int, int]:
+    """Slowest and fastest of the readers that count, and how many they are."""
+    positions = [position for state, position in readers if state in ("active", "linger")]
+    if not positions:
+        return FOREVER, 0, 0
+    return min(positions), max(0, *positions), len(positions)

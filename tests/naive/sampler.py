@@ -1,0 +1,42 @@
+"""What a perfect observer of a counters file would report, change by change.
+
+It is told of each event as it happens, and so never has to guess from bytes what has happened.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Life:
+    """One counter from its allocation until its id is given to another."""
+
+    counter_id: int
+    type_id: int
+    registration_id: int = 0
+    value: int = 0
+    seen: list[int] = field(default_factory=list)
+    """Every value that a pass had to report, in order."""
+
+
+class Observer:
+    """Keeps all lives, and at each look notes the values that differ from the last noted."""
+
+    def __init__(self) -> None:
+        self.lives: list[Life] = []
+        self._now: dict[int, Life] = {}
+
+    def on_allocated(self, counter_id: int, type_id: int) -> None:
+        life = Life(counter_id, type_id)
+        self._now[counter_id] = life
+        self.lives.append(life)
+
+    def on_registered(self, counter_id: int, registration_id: int) -> None:
+        self._now[counter_id].registration_id = registration_id
+
+    def on_value(self, counter_id: int, value: int) -> None:
+        self._now[counter_id].value = value
+
+    def look(self) -> None:
+        for life in self._now.values():
+            if not life.seen or life.seen[-1] != life.value:
+                life.seen.append(life.value)

@@ -1,0 +1,126 @@
+"""The rules of STYLE.md that no linter knows, each a pure function from a text to its faults.
+
+A fault is one line of text. The rules never touch the file system; `test_repository` feeds them.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+COLUMNS_MAX = 100
+
+MODULE_HOMES = {
+    "numba": (
+        "driver/base/",
+        "harness/kernel.py",
+        "harness/middlebox/libc.py",
+        "tests/",
+    ),
+    "llvmlite": ("driver/base/", "tests/"),
+    "mmap": ("driver/base/mapping.py", "tests/"),
+    "subprocess": ("harness/orchestrate/process.py", "tests/"),
+    "docker": ("harness/orchestrate/engine.py", "harness/cli/machine.py", "tests/docker/"),
+    "pyspark": ("reports/", "tests/"),
+}
+"""Where a module may be imported; everything else is at home everywhere."""
+
+_MARKERS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
+_MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:work/(?:main|shared)|root|home/\w+|tmp/golden)(?!\w)")
+_REGISTRY_HOSTS = re.compile(
+    r"pypi[.]org|pythonhosted[.]org|registry[\w-]*[.]docker|ghcr[.]io|quay[.]io"
+    r"|deb[.]debian[.]org|archive[.]ubuntu[.]com"
+)
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s#]+)(#[^)]*)?\)")
+_TARGET = re.compile(r"^([a-z][a-z-]*):", re.M)
+_MAKE_CALL = re.compile(r"^\s*(?:@|\$ )?make +([a-z][a-z-]*)|`make ([a-z][a-z-]*)", re.M)
+
+
+def too_many_lines(path: str, text: str) -> list[str]:
+    count = text.count("\n")
+    return [f"{path}: {count} lines; at most {LINES_MAX}"] if count > LINES_MAX else []
+
+
+def too_wide(path: str, text: str) -> list[str]:
+    return [
+        f"{path}:{number}: {len(line)} columns; at most {COLUMNS_MAX}"
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > COLUMNS_MAX
+    ]
+
+
+def long_functions(path: str, text: str) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            count = (node.end_lineno or node.lineno) - node.lineno + 1
+            if count > FUNCTION_LINES_MAX:
+                found.append(
+                    f"{path}:{node.lineno}: {node.name} has {count} lines; "
+                    f"at most {FUNCTION_LINES_MAX}"
+                )
+    return found
+
+
+def _imports(text: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                yield node.lineno, each.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.lineno, node.module.partition(".")[0]
+
+
+def modules_away_from_home(path: str, text: str) -> list[str]:
+    return [
+        f"{path}:{line}: {module} may be imported only in {', '.join(MODULE_HOMES[module])}"
+        for line, module in _imports(text)
+        if module in MODULE_HOMES and not path.startswith(MODULE_HOMES[module])
+    ]
+
+
+def no_module_docstring(path: str, text: str) -> list[str]:
+    return [] if ast.get_docstring(ast.parse(text)) else [f"{path}: no docstring opens the module"]
+
+
+def markers(path: str, text: str) -> list[str]:
+    return _each_line(path, text, _MARKERS, "a leftover marker")
+
+
+def machine_paths(path: str, text: str) -> list[str]:
+    return _each_line(path, text, _MACHINE_PATHS, "a path of one machine")
+
+
+def registry_hosts(path: str, text: str) -> list[str]:
+    return _each_line(path, text, _REGISTRY_HOSTS, "the address of a registry")
+
+
+def _each_line(path: str, text: str, pattern: re.Pattern[str], what: str) -> list[str]:
+    return [
+        f"{path}:{number}: {what}: {found[0]}"
+        for number, line in enumerate(text.splitlines(), 1)
+        if (found := pattern.search(line))
+    ]
+
+
+def broken_links(path: str, text: str, exists: Callable[[str], bool]) -> list[str]:
+    """Return relative links of a Markdown text that lead nowhere; `exists` answers for a link."""
+    targets = [found[1] for found in _LINK.finditer(text)]
+    return [
+        f"{path}: the link {target} leads nowhere"
+        for target in targets
+        if not re.match(r"[a-z]+:", target) and not exists(target)
+    ]
+
+
+def make_targets(makefile: str) -> set[str]:
+    return set(_TARGET.findall(makefile))
+
+
+def unknown_make_targets(path: str, text: str, makefile: str) -> list[str]:
+    """Return the `make` calls of a script or a document that the Makefile does not know."""
+    called = {first or second for first, second in _MAKE_CALL.findall(text)}
+    return [
+        f"{path}: make {name} does not exist" for name in sorted(called - make_targets(makefile))
+    ]

@@ -1,0 +1,64 @@
+"""Files as memory: shared between mappings, refused with a reason, let go of safely."""
+
+from pathlib import Path
+
+import pytest
+
+from driver.base import mapping
+from driver.base.atomics import address_of, put_i32
+from driver.base.errors import StorageError
+
+
+def test_two_mappings_of_a_file_share_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    made = mapping.create(path, 8192)
+    other = mapping.open_file(path)
+    put_i32(made.array, 4096, 77)
+    assert other.array[4096] == 77
+    assert (made.length, other.length, made.address) == (8192, 8192, address_of(made.array))
+    made.flush()
+    assert path.read_bytes()[4096] == 77
+    made.close()
+    other.close()
+
+
+def test_a_read_only_mapping_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"abcd" * 4)
+    mapped = mapping.open_file(path, writable=False)
+    assert bytes(mapped.array[:4]) == b"abcd"
+    assert not mapped.array.flags.writeable
+    mapped.close()
+
+
+def test_a_file_that_exists_is_not_reused(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"precious")
+    with pytest.raises(StorageError, match="cannot create"):
+        mapping.create(path, 4096)
+    assert path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("content", [None, b""])
+def test_what_cannot_be_mapped_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "nothing"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(StorageError, match="nothing"):
+        mapping.open_file(path)
+
+
+def test_pages_outlive_a_mapping_that_is_still_looked_at(tmp_path: Path) -> None:
+    made = mapping.create(tmp_path / "a", 4096)
+    kept = made.array[:8]
+    made.close()
+    made.close()
+    kept[:] = 5
+    assert (made.array.size, made.address) == (0, 0)
+    assert (tmp_path / "a").read_bytes()[:8] == b"\5" * 8
+
+
+def test_a_file_that_is_not_sparse_has_its_blocks(tmp_path: Path) -> None:
+    made = mapping.create(tmp_path / "a", 1 << 20, sparse=False)
+    assert made.path.stat().st_blocks * 512 >= 1 << 20
+    made.close()

@@ -1,0 +1,63 @@
+"""Clocks and idling: what is told, what is read, and how a turn without work backs off."""
+
+import time
+
+import pytest
+
+from driver.base import idle, system
+from driver.base.clock import ManualClock, SystemClock
+
+
+def test_the_system_clock_reads_the_clocks_of_the_machine() -> None:
+    clock = SystemClock()
+    before, before_ms = time.monotonic_ns(), time.time_ns() // 1_000_000
+    now, now_ms = clock.now_ns(), clock.now_ms()
+    assert before <= now <= time.monotonic_ns()
+    assert before_ms <= now_ms <= time.time_ns() // 1_000_000
+
+
+def test_a_manual_clock_moves_by_hand_and_in_whole_milliseconds() -> None:
+    clock = ManualClock(monotonic_ns=500_000, epoch_ms=7)
+    clock.advance(499_999)
+    assert (clock.now_ns(), clock.now_ms()) == (999_999, 7)
+    clock.advance(1)
+    assert (clock.now_ns(), clock.now_ms()) == (1_000_000, 8)
+    clock.advance(5_000_000)
+    assert (clock.now_ns(), clock.now_ms()) == (6_000_000, 13)
+
+
+def test_sleeping_takes_at_least_as_long() -> None:
+    before = time.monotonic_ns()
+    system.sleep_ns(2_000_000)
+    assert time.monotonic_ns() - before >= 2_000_000
+    system.yield_cpu()
+
+
+@pytest.mark.parametrize("descriptor", [-1, 1_000_000])
+def test_a_call_that_fails_answers_the_negative_errno(descriptor: int) -> None:
+    bad_descriptor = -9
+    assert system.send(descriptor, 0, 0, 0) == bad_descriptor
+    assert system.sendto(descriptor, 0, 0, 0, 0, 0) == bad_descriptor
+    assert system.sendmmsg(descriptor, 0, 0, 0) == bad_descriptor
+    assert system.recvmmsg(descriptor, 0, 0, 0) == bad_descriptor
+    assert system.poll(0, 0, 0) == 0
+
+
+def test_backing_off_spins_then_yields_then_sleeps_longer() -> None:
+    state = idle.make_idle(park_ns_max=4_000)
+    for _ in range(30):
+        idle.after_turn(state, 0)
+    assert state[0].park_ns == 1_000
+    for expected in (2_000, 4_000, 4_000):
+        idle.after_turn(state, 0)
+        assert state[0].park_ns == expected
+    idle.after_turn(state, 1)
+    assert (state[0].misses, state[0].park_ns) == (0, 1_000)
+
+
+@pytest.mark.parametrize("mode", [idle.SPIN, idle.YIELD, idle.SLEEP])
+def test_other_strategies_never_lengthen_their_sleep(mode: int) -> None:
+    state = idle.make_idle(mode, park_ns_min=1)
+    for _ in range(40):
+        idle.after_turn(state, 0)
+    assert (state[0].misses, state[0].park_ns) == (40, 1)

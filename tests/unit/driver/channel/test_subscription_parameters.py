@@ -1,0 +1,109 @@
+"""What a URI asks of a subscription: defaults, every bound, and the rules between parameters."""
+
+import dataclasses
+
+import pytest
+
+from driver.base.errors import ConfigurationError
+from driver.channel import subscription_parameters, uri
+from driver.channel.subscription_parameters import Group, SubscriptionDefaults
+
+DEFAULTS = SubscriptionDefaults()
+SECOND_NS = 1_000_000_000
+
+
+def parse(params, defaults=DEFAULTS, media="udp"):
+    return subscription_parameters.parse(uri.parse(f"aeron:{media}?{params}"), defaults)
+
+
+def test_defaults_are_those_of_the_reference_driver():
+    found = parse("endpoint=a:1")
+    assert (found.is_reliable, found.is_tethered, found.is_rejoin, found.is_sparse) == (True,) * 4
+    assert (found.group, found.group_tag, found.session_id) == (Group.INFER, None, None)
+    assert (found.initial_window_length, found.congestion_control) == (131072, "static")
+    assert found.untethered_window_limit_timeout_ns == 5 * SECOND_NS
+    assert found.untethered_linger_timeout_ns == 5 * SECOND_NS
+    assert found.untethered_resting_timeout_ns == 10 * SECOND_NS
+    assert (found.nak_delay_ns, found.is_response, found.response_endpoint) == (None, False, None)
+
+
+def test_every_parameter_is_read():
+    found = parse(
+        "reliable=false|tether=false|rejoin=false|sparse=false|group=true|gtag=-1|session-id=7"
+        "|rcv-wnd=64k|cc=cubic|nak-delay=5us|control-mode=response|response-endpoint=b:2"
+        "|untethered-window-limit-timeout=1s|untethered-linger-timeout=2s"
+        "|untethered-resting-timeout=3s|channel-rcv-ts-offset=0|media-rcv-ts-offset=reserved"
+    )
+    flags = (found.is_reliable, found.is_tethered, found.is_rejoin, found.is_sparse)
+    assert flags == (False,) * 4
+    assert (found.group, found.group_tag, found.session_id) == (Group.TRUE, -1, 7)
+    assert (found.initial_window_length, found.congestion_control) == (65536, "cubic")
+    assert (found.nak_delay_ns, found.is_response, found.response_endpoint) == (5000, True, "b:2")
+    assert found.untethered_window_limit_timeout_ns == SECOND_NS
+    assert found.untethered_linger_timeout_ns == 2 * SECOND_NS
+    assert found.untethered_resting_timeout_ns == 3 * SECOND_NS
+    assert found.channel_receive_timestamp_offset == 0
+    assert found.media_receive_timestamp_offset == -8
+
+
+@pytest.mark.parametrize(
+    ("accepted", "refused", "reason"),
+    [
+        ("rcv-wnd=128k", "rcv-wnd=131073", "rcv-wnd=131073: expected at most the socket's receive"),
+        ("so-rcvbuf=1m|rcv-wnd=1m", "so-rcvbuf=1m|rcv-wnd=1048577", "buffer of 1048576 bytes"),
+        ("rcv-wnd=1", "rcv-wnd=0", "rcv-wnd=0: expected at least 1"),
+        ("reliable=true", "reliable=no", "reliable=no: expected true or false"),
+        ("group=infer", "group=maybe", "group=maybe: expected true, false or infer"),
+        ("cc=static", "cc=reno", "cc=reno: expected static or cubic"),
+        ("gtag=9223372036854775807", "gtag=9223372036854775808", "expected at most"),
+        ("session-id=-2147483648", "session-id=-2147483649", "expected at least"),
+        ("nak-delay=0", "nak-delay=-1", "nak-delay=-1: expected a duration"),
+        ("tether=false", "tether=", None),
+        (
+            "channel-rcv-ts-offset=0|media-rcv-ts-offset=8",
+            "channel-rcv-ts-offset=0|media-rcv-ts-offset=7",
+            "media-rcv-ts-offset=7: expected 8 bytes of its own, overlaps channel-rcv-ts-offset=0",
+        ),
+        (
+            "channel-rcv-ts-offset=reserved|media-rcv-ts-offset=0",
+            "channel-rcv-ts-offset=reserved|media-rcv-ts-offset=reserved",
+            "overlaps",
+        ),
+    ],
+)
+def test_each_bound_and_its_nearest_neighbour(accepted, refused, reason):
+    parse(accepted)
+    if reason is None:
+        assert parse(refused) == parse("a=b")
+        return
+    with pytest.raises(ConfigurationError) as failure:
+        parse(refused)
+    assert reason in str(failure.value)
+
+
+def test_window_fits_the_receive_buffer_that_there_will_be():
+    defaults = dataclasses.replace(DEFAULTS, socket_rcvbuf_length=0, system_rcvbuf_length=200_000)
+    assert parse("rcv-wnd=200000", defaults).initial_window_length == 200_000
+    with pytest.raises(ConfigurationError, match="receive buffer of 200000 bytes"):
+        parse("rcv-wnd=200001", defaults)
+    with pytest.raises(ConfigurationError, match=r"^rcv-wnd=131072: .* buffer of 4096 bytes"):
+        parse("so-rcvbuf=4k", DEFAULTS)
+    assert parse("so-rcvbuf=4k", media="ipc").initial_window_length == 131072
+
+
+@pytest.mark.parametrize(
+    ("param", "unicast", "multicast"),
+    [("group=true", True, True), ("group=false", False, False), ("group=infer", False, True)],
+)
+def test_group(param, unicast, multicast):
+    found = parse(param)
+    assert found.is_group(is_multicast=False) == unicast
+    assert found.is_group(is_multicast=True) == multicast
+
+
+def test_reliability_and_rejoin_are_agreed_on():
+    existing = parse("endpoint=a:1")
+    parse("reliable=true|rejoin=true|tether=false").refuse_conflict(existing)
+    for param in ("reliable=false", "rejoin=false"):
+        with pytest.raises(ConfigurationError, match=f"^{param}: .* stream has true"):
+            parse(param).refuse_conflict(existing)

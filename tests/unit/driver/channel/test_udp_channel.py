@@ -1,0 +1,254 @@
+"""Addresses, canonical forms, tags and the rules about who may use a channel."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver.base.errors import ConfigurationError
+from driver.channel import admission, udp_channel, uri
+from driver.channel.resolver import UnknownHostError
+from driver.channel.socket_address import SocketAddress
+from driver.channel.udp_channel import ControlMode
+from driver.channel.uri import InvalidChannelError
+from tests.unit.driver.channel.machine import LAN, LAN_V6, LOOPBACK, WAN, Machine
+
+UNIQUE = 7
+
+
+def resolve(params, *interfaces):
+    return udp_channel.resolve(uri.parse(f"aeron:udp?{params}"), Machine(*interfaces), UNIQUE)
+
+
+@pytest.mark.parametrize(
+    ("params", "form"),
+    [
+        ("endpoint=10.9.9.9:40123", "UDP-0.0.0.0:0-10.9.9.9:40123"),
+        ("endpoint=localhost:24325", "UDP-0.0.0.0:0-localhost:24325"),
+        ("endpoint=[fd00::99]:40123", "UDP-[::]:0-[fd00::99]:40123"),
+        ("endpoint=far6:40123", "UDP-[::]:0-far6:40123"),
+        ("endpoint=far:40123|interface=10.0.0.0/24", "UDP-10.0.0.7:0-far:40123"),
+        ("endpoint=far:40123|interface=10.0.0.0/24:5000", "UDP-10.0.0.7:5000-far:40123"),
+        ("endpoint=far:40123|interface=0.0.0.0:5000", "UDP-0.0.0.0:5000-far:40123"),
+        ("endpoint=far:40123|interface={eth1}:5000", "UDP-192.168.4.9:5000-far:40123"),
+        ("endpoint=far:40123|control=localhost:40124", "UDP-localhost:40124-far:40123"),
+        ("control=localhost:24340|control-mode=dynamic", "UDP-localhost:24340-0.0.0.0:0"),
+        ("endpoint=224.0.1.1:40456", "UDP-10.0.0.7:0-224.0.1.1:40456"),
+        ("endpoint=224.0.1.1:40456|interface=192.168.4.9", "UDP-192.168.4.9:0-224.0.1.1:40456"),
+        ("endpoint=[ff02::1]:40456|interface=[fd00::]/64", "UDP-[fd00::7]:0-[ff02::1]:40456"),
+        ("control-mode=manual", "UDP-0.0.0.0:0-0.0.0.0:0-7"),
+        ("endpoint=localhost:0", "UDP-0.0.0.0:0-localhost:0-7"),
+        ("endpoint=localhost:0|tags=5", "UDP-0.0.0.0:0-localhost:0#5"),
+        ("endpoint=localhost:1|tags=5", "UDP-0.0.0.0:0-localhost:1"),
+        ("control=localhost:0|control-mode=dynamic", "UDP-localhost:0-0.0.0.0:0-7"),
+        ("tags=5,6", "UDP-0.0.0.0:0-0.0.0.0:0#5"),
+    ],
+)
+def test_canonical_form(params, form):
+    assert resolve(params).canonical_form == form
+
+
+def test_unicast_addresses():
+    channel = resolve("endpoint=far:40123")
+    assert channel.local_data == channel.local_control == SocketAddress("0.0.0.0", 0)
+    assert channel.remote_data == channel.remote_control == SocketAddress("10.9.9.9", 40123)
+    assert channel.is_connectable
+    assert not channel.has_group_semantics
+    assert channel.interface is None
+
+
+def test_explicit_control_is_the_local_address():
+    channel = resolve("endpoint=far:40123|control=10.0.0.7:40124")
+    assert channel.local_data == channel.local_control == SocketAddress("10.0.0.7", 40124)
+    assert channel.remote_data == channel.remote_control == SocketAddress("10.9.9.9", 40123)
+    assert channel.has_control
+    assert channel.has_endpoint
+
+
+def test_multicast_control_is_the_next_address():
+    channel = resolve("endpoint=239.255.0.255:40456|ttl=4")
+    assert channel.is_multicast
+    assert channel.has_group_semantics
+    assert channel.is_connectable
+    assert channel.ttl == 4
+    assert channel.interface == LAN
+    assert channel.local_data == SocketAddress("10.0.0.7", 0)
+    assert channel.remote_data == SocketAddress("239.255.0.255", 40456)
+    assert channel.remote_control == SocketAddress("239.255.1.0", 40456)
+
+
+def test_multicast_ipv6_takes_an_ipv6_interface():
+    channel = resolve("endpoint=[ff02::fb]:40456")
+    assert channel.interface == LAN_V6
+    assert channel.remote_control == SocketAddress("ff02::fc", 40456)
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "chosen"), [((LOOPBACK, WAN), WAN), ((LOOPBACK,), LOOPBACK)]
+)
+def test_multicast_takes_the_loopback_only_for_want_of_another(interfaces, chosen):
+    assert resolve("endpoint=224.0.1.1:40456", *interfaces).interface == chosen
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ("endpoint=224.0.1.2:40456", "odd last byte"),
+        ("endpoint=[ff02::2]:40456", "odd last byte"),
+        ("alias=x", "expected one of endpoint, control, tags"),
+        ("control-mode=something", "expected one of endpoint, control, tags"),
+        ("control-mode=dynamic|endpoint=far:1", "control-mode=dynamic requires control"),
+        ("control=224.0.1.2:1|control-mode=dynamic", "expected a unicast address"),
+        ("control=far:1|endpoint=far6:1", "differ in family"),
+        ("endpoint=far", "endpoint=far: expected host:port"),
+        ("endpoint=::1:40123", "expected host:port or [ipv6]:port"),
+        ("endpoint=far:65536", "expected a port of at most 65535"),
+        ("endpoint=far:-1", "expected host:port"),
+        ("endpoint=far:1|interface=10.0.0.0/33", "expected at most 32 bits"),
+        ("endpoint=far6:1|interface=[fd00::]/129", "expected at most 128 bits"),
+        ("endpoint=far:1|interface=10.0.1.0/24", "no interface with a matching IPv4"),
+        ("endpoint=far:1|interface={eth9}", "no interface with a matching IPv4"),
+        ("endpoint=far:1|interface=10.0.0.0/x", "expected address[/prefix][:port]"),
+        ("endpoint=far:1|ttl=256", "ttl=256: expected at most 255"),
+        ("endpoint=far:1|ttl=-1", "ttl=-1: expected at least 0"),
+        ("endpoint=far:1|so-rcvbuf=2g", "so-rcvbuf=2g: expected at most 2147483647"),
+        ("endpoint=far:1|nak-delay=x", "nak-delay=x: expected a duration"),
+        ("endpoint=far:1|tags=a", "tags=a: expected an integer"),
+        ("endpoint=far:1|tags=1,2,3", "expected channelTag[,entityTag]"),
+        ("endpoint=far:1|tags=-1", "the tag -1 is reserved"),
+        ("endpoint=far:1|tags=1,-1", "the tag -1 is reserved"),
+    ],
+)
+def test_refuses(params, reason):
+    with pytest.raises(ConfigurationError) as failure:
+        resolve(params)
+    assert reason in str(failure.value)
+
+
+def test_an_unknown_name_is_an_error_of_its_own():
+    with pytest.raises(UnknownHostError, match=r"^endpoint=nowhere: unknown host"):
+        resolve("endpoint=nowhere:1")
+
+
+@pytest.mark.parametrize("params", ["endpoint=far:65535", "endpoint=far:1|ttl=255|tags=1,2"])
+def test_nearest_accepted(params):
+    assert resolve(params).has_endpoint
+
+
+def test_socket_settings_and_tags_are_read():
+    channel = resolve(
+        "endpoint=far:1|so-sndbuf=64k|so-rcvbuf=128k|rcv-wnd=32k|nak-delay=3us|tags=-5,9"
+    )
+    assert (channel.socket_sndbuf_length, channel.socket_rcvbuf_length) == (65536, 131072)
+    assert (channel.receiver_window_length, channel.nak_delay_ns) == (32768, 3000)
+    assert (channel.channel_tag, channel.entity_tag) == (-5, 9)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_list", "is_connectable"),
+    [("manual", True, False), ("dynamic", True, False), ("response", False, False)],
+)
+def test_control_modes(mode, is_list, is_connectable):
+    channel = resolve(f"control=localhost:24340|control-mode={mode}")
+    assert channel.control_mode is ControlMode(mode)
+    assert channel.is_multi_destination == is_list == channel.has_group_semantics
+    assert channel.is_connectable == is_connectable
+    assert resolve(f"control=localhost:1|endpoint=far:1|control-mode={mode}X").is_connectable
+
+
+def test_channels_with_one_tag_match():
+    first = resolve("endpoint=far:40123|tags=5")
+    assert resolve("tags=5").matches_tag(first)
+    assert resolve("endpoint=far:40123|tags=5").matches_tag(first)
+    assert not resolve("endpoint=far:40123|tags=6").matches_tag(first)
+    assert not resolve("endpoint=far:40123").matches_tag(first)
+    for params in (
+        "endpoint=far:40124|tags=5",
+        "tags=5|control-mode=manual",
+        "control=far:1|tags=5",
+    ):
+        with pytest.raises(InvalidChannelError, match="tags=5: "):
+            resolve(params).matches_tag(first)
+
+
+@pytest.mark.parametrize(
+    ("params", "is_allowed"),
+    [
+        ("endpoint=far:1", True),
+        ("endpoint=far:0", False),
+        ("endpoint=far:0|control=localhost:1|control-mode=dynamic", True),
+        ("control=localhost:1", False),
+        ("control=localhost:1|endpoint=far:1", True),
+        ("control=localhost:1|control-mode=response", True),
+        ("control-mode=manual", True),
+    ],
+)
+def test_who_may_be_published_to(params, is_allowed):
+    channel = resolve(params)
+    if is_allowed:
+        admission.check_publication(channel)
+    else:
+        with pytest.raises(InvalidChannelError):
+            admission.check_publication(channel)
+
+
+def test_a_subscription_needs_to_know_where_control_is():
+    admission.check_subscription(resolve("endpoint=far:0"))
+    admission.check_subscription(resolve("endpoint=far:0|control=far:1"))
+    with pytest.raises(InvalidChannelError, match=r"^control=far:0: expected a port other than 0"):
+        admission.check_subscription(resolve("endpoint=far:1|control=far:0"))
+
+
+@pytest.mark.parametrize(
+    "param",
+    ["mtu=8k", "rcv-wnd=64k", "so-sndbuf=1", "so-rcvbuf=1", "response-correlation-id=1",
+     "control-mode=response"],
+)  # fmt: skip
+def test_a_destination_says_nothing_of_the_whole_channel(param):
+    admission.check_destination(uri.parse("aeron:udp?endpoint=far:1|term-length=64k"))
+    with pytest.raises(InvalidChannelError, match=f"^{param}: not allowed on a destination"):
+        admission.check_destination(uri.parse(f"aeron:udp?endpoint=far:1|{param}"))
+
+
+def test_a_destination_can_be_sent_to():
+    admission.check_send_destination(
+        uri.parse("aeron:udp?endpoint=far:1"), resolve("endpoint=far:1")
+    )
+    with pytest.raises(InvalidChannelError, match="port other than 0"):
+        admission.check_send_destination(
+            uri.parse("aeron:udp?endpoint=far:0"), resolve("endpoint=far:0")
+        )
+    with pytest.raises(InvalidChannelError, match="spy"):
+        admission.check_send_destination(
+            uri.parse("aeron-spy:aeron:udp?endpoint=far:1"), resolve("endpoint=far:1")
+        )
+
+
+PIECES = st.sampled_from(
+    [
+        "far",
+        "10.0.0.1",
+        "[::1]",
+        "[",
+        "]",
+        ":",
+        "/",
+        "%",
+        "1",
+        "65536",
+        "{eth0}",
+        "",
+        "224.0.1.1",
+        "é",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=5), st.lists(PIECES, max_size=5), st.booleans())
+def test_any_address_is_a_channel_or_an_error(endpoint, interface, is_control):
+    key = "control-mode=dynamic|control" if is_control else "endpoint"
+    params = f"{key}={''.join(endpoint) or 'x'}|interface={''.join(interface) or 'y'}"
+    try:
+        channel = resolve(params)
+    except ConfigurationError:
+        return
+    assert channel.canonical_form.startswith("UDP-")

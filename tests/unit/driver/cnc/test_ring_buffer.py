@@ -1,0 +1,432 @@
+"""The command ring: nothing lost, nothing invented, whatever the producers do."""
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver.base import system
+from driver.base.atomics import add_i64, get_i64, put_i32, put_i64
+from driver.base.jit import JIT_DISABLED, kernel
+from driver.cnc import ring_buffer
+from tests.naive.gate import pass_together
+from tests.naive.ring import NaiveRing, Record
+
+CAPACITY = 256
+LONGEST = CAPACITY // 8
+TYPE = 7
+PATIENCE = 100_000
+"""Yields after which a producer or consumer believes that nothing will happen any more."""
+
+
+def make_ring(capacity: int = CAPACITY) -> np.ndarray:
+    return np.zeros(capacity + ring_buffer.TRAILER_LENGTH, dtype=np.uint8)
+
+
+def as_array(content: bytes) -> np.ndarray:
+    return np.frombuffer(content, dtype=np.uint8).copy()
+
+
+def write(ring: np.ndarray, content: bytes, type_id: int = TYPE) -> int:
+    return int(ring_buffer.write(ring, type_id, as_array(content), 0, len(content)))
+
+
+def read(ring: np.ndarray, consume: Callable = ring_buffer.read) -> tuple[int, bytes]:
+    scratch = ring_buffer.make_scratch(ring)
+    type_id, length = consume(ring, scratch)
+    return int(type_id), scratch[: int(length)].tobytes()
+
+
+def move_to(ring: np.ndarray, position: int) -> None:
+    """Pretend that `position` bytes have been written and read."""
+    size = ring.size - ring_buffer.TRAILER_LENGTH
+    for field in (ring_buffer.TAIL, ring_buffer.HEAD, ring_buffer.HEAD_CACHE):
+        put_i64(ring, size + field, position)
+
+
+def assert_free_space_is_zero(ring: np.ndarray) -> None:
+    size = ring.size - ring_buffer.TRAILER_LENGTH
+    head, tail = ring_buffer.consumer_position(ring), ring_buffer.producer_position(ring)
+    for position in range(tail, head + size, 8):
+        at = position % size
+        assert not ring[at : at + 8].any(), f"left behind at {at}"
+
+
+def test_carries_a_message_and_zeroes_its_place() -> None:
+    ring = make_ring()
+    assert not ring_buffer.has_message(ring)
+    assert write(ring, b"hello") == ring_buffer.OK
+    assert ring_buffer.has_message(ring)
+    assert ring[:13].tobytes() == b"\x0d\0\0\0\x07\0\0\0hello"
+    assert ring_buffer.producer_position(ring) == 16
+    assert read(ring) == (TYPE, b"hello")
+    assert ring_buffer.consumer_position(ring) == 16
+    assert not ring[:CAPACITY].any()
+    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+
+
+def test_peek_leaves_the_message_until_advance() -> None:
+    ring = make_ring()
+    write(ring, b"first")
+    write(ring, b"second")
+    assert read(ring, ring_buffer.peek) == (TYPE, b"first")
+    assert read(ring, ring_buffer.peek) == (TYPE, b"first")
+    assert ring_buffer.advance(ring) == 16
+    assert read(ring, ring_buffer.peek) == (TYPE, b"second")
+    ring_buffer.advance(ring)
+    assert ring_buffer.advance(ring) == 0
+
+
+def test_takes_the_longest_message_and_refuses_a_longer_one() -> None:
+    ring = make_ring()
+    assert write(ring, bytes(LONGEST)) == ring_buffer.OK
+    assert write(ring, bytes(LONGEST + 1)) == ring_buffer.TOO_LONG
+    assert ring_buffer.claim(ring, TYPE, -1) == ring_buffer.TOO_LONG
+    assert ring_buffer.claim(ring, 0, 1) == ring_buffer.BAD_TYPE
+    assert ring_buffer.claim(ring, 1, 1) >= 0
+
+
+def test_is_full_to_the_last_byte_and_says_so() -> None:
+    ring = make_ring()
+    for _ in range(CAPACITY // 16):
+        assert write(ring, b"12345678") == ring_buffer.OK
+    assert write(ring, b"") == ring_buffer.INSUFFICIENT_CAPACITY
+    read(ring)
+    assert write(ring, b"12345678") == ring_buffer.OK
+    assert get_i64(ring, CAPACITY + ring_buffer.HEAD_CACHE) == 16
+    assert write(ring, b"") == ring_buffer.INSUFFICIENT_CAPACITY
+
+
+def test_wraps_behind_a_pad() -> None:
+    ring = make_ring()
+    move_to(ring, CAPACITY - 16)
+    assert write(ring, b"x" * 20) == ring_buffer.OK
+    assert ring[CAPACITY - 16 : CAPACITY - 8].tobytes() == b"\x10\0\0\0\xff\xff\xff\xff"
+    assert ring_buffer.producer_position(ring) == CAPACITY + 32
+    assert read(ring) == (TYPE, b"x" * 20)
+    assert ring_buffer.consumer_position(ring) == CAPACITY + 32
+    assert_free_space_is_zero(ring)
+
+
+def test_refuses_without_padding_when_the_start_is_taken() -> None:
+    """As the C client does: the record has room in all, but not in one piece."""
+    ring = make_ring()
+    move_to(ring, CAPACITY - 24)
+    put_i64(ring, CAPACITY + ring_buffer.HEAD, 16)
+    put_i64(ring, CAPACITY + ring_buffer.HEAD_CACHE, 16)
+    assert write(ring, b"x" * 24) == ring_buffer.INSUFFICIENT_CAPACITY
+    assert ring_buffer.producer_position(ring) == CAPACITY - 24
+    assert write(ring, b"x" * 16) == ring_buffer.OK
+
+
+def test_reads_on_after_a_pad_that_no_message_follows() -> None:
+    """As the Java client leaves it: the rest padded, nothing written at the start yet."""
+    ring = make_ring()
+    move_to(ring, CAPACITY - 24)
+    put_i32(ring, CAPACITY - 24 + ring_buffer.TYPE, ring_buffer.PADDING_TYPE)
+    put_i32(ring, CAPACITY - 24, 24)
+    put_i64(ring, CAPACITY + ring_buffer.TAIL, CAPACITY)
+    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert ring_buffer.consumer_position(ring) == CAPACITY
+    write(ring, b"x" * 24)
+    assert read(ring) == (TYPE, b"x" * 24)
+
+
+def test_waits_for_a_claim_and_steps_over_an_abort() -> None:
+    ring = make_ring()
+    aborted = ring_buffer.claim(ring, TYPE, 5)
+    claimed = ring_buffer.claim(ring, TYPE, 3)
+    write(ring, b"last")
+    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert ring_buffer.abort(ring, aborted)
+    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    ring[claimed : claimed + 3] = as_array(b"mid")
+    assert ring_buffer.commit(ring, claimed)
+    assert read(ring) == (TYPE, b"mid")
+    assert read(ring) == (TYPE, b"last")
+
+
+def test_a_late_commit_after_an_unblock_changes_nothing() -> None:
+    ring = make_ring()
+    claimed = ring_buffer.claim(ring, TYPE, 3)
+    assert ring_buffer.unblock(ring)
+    before = ring.copy()
+    assert not ring_buffer.commit(ring, claimed)
+    assert (ring == before).all()
+
+
+def test_unblocks_a_claim_without_a_length_only_when_its_end_is_certain() -> None:
+    ring = make_ring()
+    add_i64(ring, CAPACITY + ring_buffer.TAIL, 24)
+    assert not ring_buffer.unblock(ring)
+    write(ring, b"next")
+    assert ring_buffer.unblock(ring)
+    assert read(ring) == (TYPE, b"next")
+    assert not ring_buffer.unblock(ring)
+
+
+def test_unblocks_up_to_the_end_when_later_records_have_wrapped() -> None:
+    ring = make_ring()
+    move_to(ring, CAPACITY - 24)
+    add_i64(ring, CAPACITY + ring_buffer.TAIL, 24)
+    assert not ring_buffer.unblock(ring)
+    write(ring, b"next")
+    assert ring_buffer.unblock(ring)
+    assert read(ring) == (TYPE, b"next")
+
+
+def test_correlation_ids_and_heartbeat_live_in_the_trailer() -> None:
+    ring = make_ring()
+    assert [int(ring_buffer.next_correlation_id(ring)) for _ in range(3)] == [0, 1, 2]
+    assert get_i64(ring, CAPACITY + 512) == 3
+    ring_buffer.set_consumer_heartbeat_ms(ring, 1_700_000_000_000)
+    assert get_i64(ring, CAPACITY + 640) == 1_700_000_000_000
+    assert ring_buffer.consumer_heartbeat_ms(ring) == 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    "length", [1, 7, 33 + 8, CAPACITY + 8, 2**31 - 1], ids=lambda length: f"length={length}"
+)
+def test_drops_a_length_that_no_record_can_have(length: int) -> None:
+    ring = make_ring()
+    write(ring, b"12345678")
+    write(ring, b"x" * 16)
+    put_i32(ring, 0, length)
+    assert ring_buffer.has_message(ring)
+    type_id, dropped = ring_buffer.read(ring, ring_buffer.make_scratch(ring))
+    assert type_id == ring_buffer.CORRUPT
+    assert dropped == 40
+    assert ring_buffer.consumer_position(ring) == ring_buffer.producer_position(ring)
+    assert_free_space_is_zero(ring)
+    write(ring, b"alive")
+    assert read(ring) == (TYPE, b"alive")
+
+
+def test_drops_only_the_record_whose_type_is_no_type() -> None:
+    ring = make_ring()
+    write(ring, b"bad")
+    write(ring, b"good")
+    put_i32(ring, ring_buffer.TYPE, 0)
+    type_id, dropped = ring_buffer.read(ring, ring_buffer.make_scratch(ring))
+    assert (type_id, dropped) == (ring_buffer.CORRUPT, 16)
+    assert read(ring) == (TYPE, b"good")
+
+
+@pytest.mark.parametrize(("room", "expected"), [(16, TYPE), (15, ring_buffer.CORRUPT)])
+def test_never_writes_beyond_a_scratch(room: int, expected: int) -> None:
+    ring = make_ring()
+    write(ring, b"x" * 16)
+    memory = np.zeros(32, dtype=np.uint8)
+    type_id, _ = ring_buffer.read(ring, memory[:room])
+    assert type_id == expected
+    assert not memory[room:].any()
+    assert ring_buffer.consumer_position(ring) == 24
+
+
+def test_does_not_unblock_an_empty_ring() -> None:
+    ring = make_ring()
+    ring[64] = 1
+    assert not ring_buffer.unblock(ring)
+    assert ring_buffer.read(ring, ring_buffer.make_scratch(ring))[0] == ring_buffer.NO_MESSAGE
+
+
+@pytest.mark.parametrize("length", [-(2**31), -CAPACITY - 8, -4])
+def test_unblocks_a_negative_length_that_cannot_be(length: int) -> None:
+    ring = make_ring()
+    ring_buffer.claim(ring, TYPE, 8)
+    put_i32(ring, 0, length)
+    assert ring_buffer.unblock(ring)
+    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert ring_buffer.consumer_position(ring) == 16
+
+
+@pytest.mark.parametrize(
+    ("length", "accepted"),
+    [(64 + 768, True), (CAPACITY + 768, True), (32 + 768, False), (200 + 768, False), (768, False)],
+)
+def test_capacity_is_a_power_of_two(length: int, accepted: bool) -> None:
+    assert ring_buffer.is_capacity(length) is accepted
+
+
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "claim", "die", "commit", "abort", "read", "unblock"]),
+        st.integers(0, LONGEST),
+    ),
+    max_size=80,
+)
+
+
+@given(operations=OPERATIONS, start=st.integers(0, 3 * CAPACITY // 8).map(lambda n: n * 8))
+def test_agrees_with_its_naive_twin(operations: list[tuple[str, int]], start: int) -> None:
+    ring, naive = make_ring(), NaiveRing(CAPACITY)
+    move_to(ring, start)
+    naive.head = naive.tail = start
+    open_claims: list[tuple[int, Record]] = []
+    for step, (name, number) in enumerate(operations):
+        payload = bytes((step + at) & 0xFF for at in range(number))
+        if name in ("write", "claim"):
+            record = naive.claim(step + 1, payload)
+            at = int(ring_buffer.claim(ring, step + 1, number))
+            assert (at >= 0) == (record is not None)
+            if record is not None:
+                ring[at : at + number] = as_array(payload)
+                open_claims.append((at, record))
+                if name == "write":
+                    _close(ring, open_claims, -1, "committed")
+        elif name == "die":
+            before = naive.tail
+            if naive.claim(TYPE, payload, dies=True):
+                add_i64(ring, CAPACITY + ring_buffer.TAIL, naive.tail - before)
+        elif name in ("commit", "abort") and open_claims:
+            state = "committed" if name == "commit" else "padding"
+            _close(ring, open_claims, number % len(open_claims), state)
+        elif name == "read":
+            expected = naive.read() or (ring_buffer.NO_MESSAGE, b"")
+            assert read(ring) == expected
+        elif name == "unblock":
+            assert ring_buffer.unblock(ring) == naive.unblock()
+            open_claims = [claim for claim in open_claims if claim[1].state == "claimed"]
+        assert ring_buffer.producer_position(ring) == naive.tail
+        assert ring_buffer.consumer_position(ring) == naive.head
+        assert_free_space_is_zero(ring)
+
+
+def _close(ring: np.ndarray, claims: list[tuple[int, Record]], index: int, state: str) -> None:
+    at, record = claims.pop(index)
+    close = ring_buffer.commit if state == "committed" else ring_buffer.abort
+    assert close(ring, at)
+    record.state = state
+
+
+@given(content=st.binary(min_size=64, max_size=64), trailer=st.binary(min_size=24, max_size=24))
+def test_survives_any_bytes(content: bytes, trailer: bytes) -> None:
+    """A hostile producer may write anything, the positions included; each call still ends."""
+    ring = make_ring(64)
+    ring[:64] = as_array(content)
+    for field, at in ((ring_buffer.TAIL, 0), (ring_buffer.HEAD, 8), (ring_buffer.HEAD_CACHE, 16)):
+        # Positions near the largest int would overflow after centuries; not before.
+        ring[64 + field : 64 + field + 7] = as_array(trailer[at : at + 7])
+    scratch = ring_buffer.make_scratch(ring)
+    for _ in range(12):
+        ring_buffer.unblock(ring)
+        type_id, length = ring_buffer.read(ring, scratch)
+        assert type_id >= 1 or type_id in (ring_buffer.NO_MESSAGE, ring_buffer.CORRUPT)
+        assert 0 <= length <= 64
+        ring_buffer.write(ring, TYPE, scratch, 0, 8)
+
+
+@kernel
+def write_many(ring, producer, source, count):
+    """Write `count` numbered messages, but give up on a ring that stays full. Returns how many."""
+    for number in range(count):
+        put_i64(source, 0, producer)
+        put_i64(source, 8, number)
+        length = 16 + (number * 5) % 12
+        refusals = 0
+        while ring_buffer.write(ring, producer, source, 0, length) != ring_buffer.OK:
+            refusals += 1
+            if refusals > PATIENCE:
+                return number
+            system.yield_cpu()
+    return count
+
+
+@kernel
+def read_many(ring, scratch, seen, turns):
+    """Read up to `turns` times, counting in `seen`. Returns (messages, what is not as sent)."""
+    messages, wrong = 0, 0
+    for _ in range(turns):
+        type_id, length = ring_buffer.read(ring, scratch)
+        if type_id == ring_buffer.NO_MESSAGE:
+            system.yield_cpu()
+        elif type_id < 1 or type_id >= seen.size:
+            wrong += 1
+        else:
+            number = get_i64(scratch, 8)
+            good = get_i64(scratch, 0) == type_id and number == seen[type_id]
+            wrong += 0 if good and length == 16 + (number * 5) % 12 else 1
+            seen[type_id] = number + 1
+            messages += 1
+    return messages, wrong
+
+
+def test_many_threads_lose_nothing() -> None:
+    producers, count, turns = 3, *((150, 50) if JIT_DISABLED else (200_000, 10_000))
+    ring = make_ring(1 << 14)
+    scratch, seen = ring_buffer.make_scratch(ring), np.zeros(producers + 1, dtype=np.int64)
+    write_many(make_ring(), 1, np.zeros(64, dtype=np.uint8), 1)
+    read_many(make_ring(), scratch, seen, 1)
+    threads = [
+        threading.Thread(
+            target=write_many,
+            args=(ring, producer, np.zeros(64, dtype=np.uint8), count),
+            daemon=True,
+        )
+        for producer in range(1, producers + 1)
+    ]
+    for thread in threads:
+        thread.start()
+    wrong_in_all, messages, alive = 0, 0, True
+    while messages or alive:
+        alive = any(thread.is_alive() for thread in threads)
+        messages, wrong = read_many(ring, scratch, seen, turns)
+        wrong_in_all += wrong
+    for thread in threads:
+        thread.join()
+    assert wrong_in_all == 0
+    assert seen.tolist() == [0] + [count] * producers
+    assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
+    assert not ring[: 1 << 14].any()
+
+
+@kernel
+def claim_many(ring, places, gate, who):
+    """Claim a place for each entry of `places`, against everybody else."""
+    pass_together(gate, who)
+    for index in range(places.size):
+        places[index] = ring_buffer.claim(ring, TYPE, 8)
+
+
+def test_no_place_is_claimed_twice() -> None:
+    count = 200 if JIT_DISABLED else 100_000
+    ring, gate = make_ring(1 << 22), np.zeros(2 * 8, dtype=np.uint8)
+    parts = [np.zeros(count, dtype=np.int64) for _ in range(2)]
+    claim_many(make_ring(), np.zeros(1, dtype=np.int64), np.zeros(8, dtype=np.uint8), 0)
+    threads = [
+        threading.Thread(target=claim_many, args=(ring, part, gate, who))
+        for who, part in enumerate(parts)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    places = np.sort(np.concatenate(parts))
+    assert (places == 8 + 16 * np.arange(2 * count)).all()
+
+
+@kernel
+def take_ids(ring, taken, gate, who):
+    """Fill `taken` with correlation ids, against everybody else."""
+    pass_together(gate, who)
+    for index in range(taken.size):
+        taken[index] = ring_buffer.next_correlation_id(ring)
+
+
+def test_no_correlation_id_is_given_twice() -> None:
+    ring, gate = make_ring(), np.zeros(2 * 8, dtype=np.uint8)
+    share = 500 if JIT_DISABLED else 1_000_000
+    parts = [np.zeros(share, dtype=np.int64) for _ in range(2)]
+    take_ids(make_ring(), np.zeros(1, dtype=np.int64), np.zeros(8, dtype=np.uint8), 0)
+    threads = [
+        threading.Thread(target=take_ids, args=(ring, part, gate, who))
+        for who, part in enumerate(parts)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (np.sort(np.concatenate(parts)) == np.arange(2 * share)).all()

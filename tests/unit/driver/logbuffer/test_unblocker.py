@@ -1,0 +1,133 @@
+"""Freeing a stream from a publisher that died, at every step at which it can die."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from driver.base.arith import I32_MIN
+from driver.logbuffer import appender, descriptor, unblocker
+from driver.logbuffer import publication_result as result
+from driver.logbuffer.parameters import LogParameters, initialise
+
+TERM_LENGTH = 65536
+META = 3 * TERM_LENGTH
+UNLIMITED = 1 << 62
+SOURCE = np.ones(8192, dtype=np.uint8)
+
+
+def shared(**changes: int) -> tuple:
+    log = np.zeros(META + 4096, dtype=np.uint8)
+    chosen = LogParameters(
+        type=descriptor.CONCURRENT_PUBLICATION,
+        correlation_id=1,
+        session_id=2,
+        stream_id=3,
+        initial_term_id=7,
+        term_length=TERM_LENGTH,
+        mtu_length=1408,
+        **changes,
+    )
+    initialise(log, META, chosen)
+    return appender.attach(log, META), log
+
+
+def offer(state: np.ndarray, log: np.ndarray, length: int) -> int:
+    return int(appender.offer(state, log, UNLIMITED, SOURCE, 0, length, 0))
+
+
+def frame_at(log: np.ndarray, at: int) -> tuple[int, ...]:
+    """(length, flags, type, term offset, session, stream, term id) of a frame."""
+    length, _, *rest = struct.unpack_from("<iBBHiiii", log, at)
+    return (length, *rest)
+
+
+def move_tail(log: np.ndarray, index: int, length: int) -> None:
+    """What a publisher does before it writes a header."""
+    (raw,) = struct.unpack_from("<q", log, META + 8 * index)
+    struct.pack_into("<q", log, META + 8 * index, raw + length)
+
+
+def test_a_claim_with_a_header_becomes_padding() -> None:
+    state, log = shared()
+    assert offer(state, log, 10) == 64
+    assert appender.claim(state, log, UNLIMITED, 100) == 224
+    assert offer(state, log, 10) == 288
+    assert unblocker.unblock(log, META, 64)
+    assert frame_at(log, 64) == (132, 0xC0, 0, 64, 2, 3, 7)
+    assert not unblocker.unblock(log, META, 64)
+    assert not appender.commit(log, int(state[0].claim_at))
+
+
+def test_a_claim_without_a_header_is_padded_up_to_the_next_frame() -> None:
+    state, log = shared()
+    move_tail(log, 0, 160)
+    assert offer(state, log, 10) == 224
+    log[24:32] = 9
+    assert unblocker.unblock(log, META, 0)
+    assert frame_at(log, 0) == (160, 0xC0, 0, 0, 2, 3, 7)
+    assert not log[24:32].any()
+
+
+def test_padding_ends_where_another_claim_begins() -> None:
+    state, log = shared()
+    move_tail(log, 0, 96)
+    assert appender.claim(state, log, UNLIMITED, 0) == 128
+    assert unblocker.unblock(log, META, 0)
+    assert frame_at(log, 0)[0] == 96
+    assert unblocker.unblock(log, META, 96)
+    assert frame_at(log, 96)[:3] == (32, 0xC0, 0)
+
+
+def test_a_claim_without_a_header_at_the_tail_may_still_be_written() -> None:
+    _, log = shared()
+    move_tail(log, 0, 160)
+    assert not unblocker.unblock(log, META, 0)
+    assert not log[:META].any()
+
+
+def test_nothing_is_done_where_nothing_is_wrong() -> None:
+    state, log = shared()
+    end = offer(state, log, 10)
+    before = log.copy()
+    assert not unblocker.unblock(log, META, end)
+    assert not unblocker.unblock(log, META, 0)
+    np.testing.assert_array_equal(log, before)
+
+
+@pytest.mark.parametrize("beyond", [0, 64])
+def test_a_claim_up_to_the_end_is_padded_and_the_log_turned(beyond: int) -> None:
+    state, log = shared(start_term_offset=TERM_LENGTH - 320)
+    move_tail(log, 0, 320 + beyond)
+    assert unblocker.unblock(log, META, TERM_LENGTH - 320)
+    assert frame_at(log, TERM_LENGTH - 320) == (320, 0xC0, 0, TERM_LENGTH - 320, 2, 3, 7)
+    assert descriptor.producer_position(log, META) == TERM_LENGTH
+    assert offer(state, log, 10) == TERM_LENGTH + 64
+
+
+def test_a_term_that_was_closed_but_not_turned_is_turned() -> None:
+    state, log = shared(start_term_offset=TERM_LENGTH - 64)
+    assert offer(state, log, 32) == TERM_LENGTH
+    move_tail(log, 0, 64)
+    assert unblocker.unblock(log, META, TERM_LENGTH)
+    assert descriptor.active_term_count_acquire(log, META) == 1
+    assert not unblocker.unblock(log, META, TERM_LENGTH)
+    assert offer(state, log, 10) == TERM_LENGTH + 64
+
+
+@pytest.mark.parametrize("claimed", [-(TERM_LENGTH + 32), I32_MIN, -65536])
+def test_a_claim_beyond_the_term_is_left_alone(claimed: int) -> None:
+    _, log = shared()
+    move_tail(log, 0, 160)
+    struct.pack_into("<i", log, 32, claimed)
+    before = log.copy()
+    assert not unblocker.unblock(log, META, 32)
+    np.testing.assert_array_equal(log, before)
+
+
+def test_unblocking_a_rotation_in_a_later_lap() -> None:
+    state, log = shared(start_term_id=11, start_term_offset=TERM_LENGTH - 96)
+    assert offer(state, log, 100) == result.ADMIN_ACTION
+    assert appender.claim(state, log, UNLIMITED, 10) == 5 * TERM_LENGTH + 64
+    assert unblocker.unblock(log, META, 5 * TERM_LENGTH)
+    assert frame_at(log, 2 * TERM_LENGTH)[-1] == 12

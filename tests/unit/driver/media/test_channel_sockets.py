@@ -1,0 +1,236 @@
+"""The sockets that channels need: real ones over loopback, and mailboxes of a link."""
+
+import errno
+
+import numpy as np
+import pytest
+
+from driver.base.errors import DriverError
+from driver.channel import udp_channel, uri
+from driver.channel.socket_address import SocketAddress, read_name, write_name
+from driver.media import link, transport
+from driver.media.channel_sockets import LinkSockets, SocketSettings, UdpSockets
+from driver.media.name_resolver import SystemResolver
+from driver.media.port_manager import PortManager
+from driver.media.udp_socket import (
+    SocketError,
+    SocketOptions,
+    open_socket,
+    probe_system_buffers,
+)
+
+NO_NAME = np.zeros(28, dtype=np.uint8)
+GROUP = "endpoint=239.77.7.1:{}|interface=127.0.0.1|ttl=1"
+
+
+def channel_of(params):
+    return udp_channel.resolve(uri.parse(f"aeron:udp?{params}"), SystemResolver(), 1)
+
+
+def sockets(**settings):
+    return UdpSockets(SocketSettings(**settings))
+
+
+def send(fd, text, name=NO_NAME, name_length=0, links=link.NO_LINKS):
+    frame = np.frombuffer(text, dtype=np.uint8).copy()
+    return transport.send_frame(fd, frame, 0, frame.size, name, name_length, links)
+
+
+def receive(fd, links=link.NO_LINKS):
+    """All that waits, as (bytes, source)."""
+    inbox = transport.make_receive_batch(8, 2048)
+    found = []
+    for index in range(transport.receive(fd, inbox, links)):
+        at, length = transport.incoming_at(inbox, index), transport.incoming_length(inbox, index)
+        name = transport.source_name(inbox, index)
+        source = read_name(name, transport.source_length(inbox, index))
+        found.append((bytes(inbox.slots[at : at + length]), source))
+    return found
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_unicast_publication_and_subscription_talk_over_one_socket_each(host):
+    subscription = sockets().open_subscription(channel_of(f"endpoint={host}:0"))
+    port = subscription.local.port
+    publication = sockets().open_publication(channel_of(f"endpoint={host}:{port}"))
+    try:
+        assert publication.is_connected
+        assert publication.control is publication.frames
+        assert publication.frames.local.host == host.strip("[]")
+        assert send(publication.frames.fd, b"data") == 4
+        assert receive(subscription.fd) == [(b"data", publication.frames.local)]
+        name = np.zeros(28, dtype=np.uint8)
+        length = write_name(name, publication.frames.local)
+        assert send(subscription.fd, b"status", name, length) == 6
+        assert receive(publication.control.fd) == [(b"status", subscription.local)]
+    finally:
+        publication.close()
+        subscription.close()
+
+
+def test_a_connected_publication_hears_only_its_endpoint():
+    subscription = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    stranger = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    endpoint = f"endpoint={subscription.local}"
+    connected = sockets().open_publication(channel_of(endpoint))
+    unconnected = sockets(is_connecting=False).open_publication(channel_of(endpoint))
+    try:
+        assert not unconnected.is_connected
+        for publication, heard in ((connected, 0), (unconnected, 1)):
+            name = np.zeros(28, dtype=np.uint8)
+            target = SocketAddress("127.0.0.1", publication.frames.local.port)
+            send(stranger.fd, b"status", name, write_name(name, target))
+            assert len(receive(publication.control.fd)) == heard
+    finally:
+        for opened in (subscription, stranger, connected, unconnected):
+            opened.close()
+
+
+def test_multi_destination_publication_is_bound_to_control_and_not_connected():
+    publication = sockets().open_publication(channel_of("control=127.0.0.1:0|control-mode=dynamic"))
+    try:
+        assert not publication.is_connected
+        assert publication.frames.local.host == "127.0.0.1"
+    finally:
+        publication.close()
+
+
+def test_multicast_data_and_control_have_a_socket_each():
+    with_port = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    port = with_port.local.port
+    with_port.close()
+    channel = channel_of(GROUP.format(port))
+    publication = sockets().open_publication(channel)
+    receivers = [sockets().open_subscription(channel) for _ in range(2)]
+    try:
+        assert publication.is_connected
+        assert publication.control.fd != publication.frames.fd
+        assert send(publication.frames.fd, b"data") == 4
+        for receiver in receivers:
+            assert receive(receiver.fd) == [(b"data", publication.frames.local)]
+        name = np.zeros(28, dtype=np.uint8)
+        length = write_name(name, channel.remote_control)
+        assert send(receivers[0].fd, b"status", name, length) == 6
+        assert [data for data, _ in receive(publication.control.fd)] == [b"status"]
+        assert receive(receivers[1].fd) == []
+    finally:
+        publication.close()
+        for receiver in receivers:
+            receiver.close()
+
+
+def test_a_port_in_use_is_said_clearly_and_nothing_is_kept():
+    first = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    ports = PortManager(first.local.port, first.local.port)
+    try:
+        with pytest.raises(SocketError) as failure:
+            sockets(receiver_ports=ports).open_subscription(channel_of(f"endpoint={first.local}"))
+        assert str(failure.value) == (
+            f"cannot bind {first.local}, the port is in use: (98) Address already in use"
+        )
+        assert failure.value.code == errno.EADDRINUSE
+    finally:
+        first.close()
+    again = sockets(receiver_ports=ports).open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    assert again.local == first.local
+    again.close()
+
+
+def test_an_address_of_another_machine_cannot_be_bound():
+    with pytest.raises(SocketError, match=r"^cannot bind 192.0.2.1:40123: \(99\)"):
+        sockets().open_subscription(channel_of("endpoint=192.0.2.1:40123"))
+
+
+def test_a_group_that_is_none_cannot_be_joined():
+    lo = next(entry for entry in SystemResolver().interfaces() if entry.host == "127.0.0.1")
+    options = SocketOptions(interface=lo, group=SocketAddress("10.0.0.1", 1))
+    with pytest.raises(SocketError, match=r"^cannot join group 10.0.0.1:1 on lo \(127.0.0.1\)"):
+        open_socket(SocketAddress("0.0.0.0", 0), options)
+
+
+def test_wildcard_ports_come_from_the_range_and_go_back():
+    free = [open_socket(SocketAddress("127.0.0.1", 0), SocketOptions()) for _ in range(1)]
+    port = free[0].local.port
+    free[0].close()
+    settings = SocketSettings(receiver_ports=PortManager(port, port))
+    first = UdpSockets(settings).open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    assert first.local.port == port
+    with pytest.raises(DriverError, match="no port is free"):
+        UdpSockets(settings).open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    first.close()
+    first.close()
+    assert first.fd == -1
+    again = UdpSockets(settings).open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    assert again.local.port == port
+    again.close()
+
+
+def test_buffer_lengths_are_set_by_channel_before_driver():
+    system = probe_system_buffers()
+    assert 0 < system.rcvbuf_length <= system.rcvbuf_length_max
+    assert 0 < system.sndbuf_length <= system.sndbuf_length_max
+    options = SocketOptions(sndbuf_length=8192, rcvbuf_length=16384)
+    opened = open_socket(SocketAddress("127.0.0.1", 0), options)
+    # Linux doubles what is asked for, to have room for its own records.
+    assert (opened.sndbuf_length, opened.rcvbuf_length) == (16384, 32768)
+    opened.close()
+
+
+def open_hosts():
+    links = link.make_links(4, 4096)
+    return links, [LinkSockets(links, SocketAddress(f"10.0.0.{n}", 0)) for n in (1, 2)]
+
+
+def test_simulated_hosts_talk_like_real_ones():
+    links, (one, two) = open_hosts()
+    subscription = two.open_subscription(channel_of("endpoint=10.0.0.2:40123"))
+    publication = one.open_publication(channel_of("endpoint=10.0.0.2:40123"))
+    assert publication.is_connected
+    assert publication.frames.local == SocketAddress("10.0.0.1", 49152)
+    assert send(publication.frames.fd, b"data", links=links) == 4
+    name, buf = np.zeros(28, dtype=np.uint8), np.zeros(64, dtype=np.uint8)
+    sender = link.index_of(links, publication.frames.fd)
+    length, name_length = link.take(links, sender, name, buf, 0, 64)
+    target = link.find(links, name, name_length)
+    assert target == link.index_of(links, subscription.fd)
+    source = links.mailboxes[sender]
+    assert link.deliver(links, target, source.local, source.local_length, buf, 0, length) == 4
+    assert receive(subscription.fd, links) == [(b"data", publication.frames.local)]
+
+
+def test_simulated_hosts_refuse_what_real_ones_refuse():
+    _links, (one, two) = open_hosts()
+    first = one.open_subscription(channel_of("endpoint=10.0.0.1:40123"))
+    for params, reason in (
+        ("endpoint=10.0.0.1:40123", "the port is in use"),
+        ("endpoint=10.0.0.2:40123", "the simulated host is 10.0.0.1"),
+        (GROUP.format(1), "joins no groups"),
+    ):
+        with pytest.raises(DriverError, match=reason):
+            one.open_subscription(channel_of(params))
+    two.open_subscription(channel_of("endpoint=10.0.0.2:40123"))
+    first.close()
+    again = one.open_subscription(channel_of("endpoint=10.0.0.1:40123"))
+    assert again.fd == link.FIRST_FD
+
+
+def test_a_mailbox_that_is_used_again_is_empty():
+    links, (one, _) = open_hosts()
+    first = one.open_subscription(channel_of("endpoint=10.0.0.1:1"))
+    name = np.zeros(28, dtype=np.uint8)
+    length = write_name(name, SocketAddress("10.0.0.2", 2))
+    link.deliver(links, 0, name, length, NO_NAME, 0, 8)
+    fd = first.fd
+    first.close()
+    assert first.fd == -1
+    again = one.open_subscription(channel_of("endpoint=10.0.0.1:1"))
+    assert again.fd == fd
+    assert receive(fd, links) == []
+
+
+def test_mailboxes_run_out():
+    _links, (one, _) = open_hosts()
+    for _ in range(4):
+        one.open_subscription(channel_of("endpoint=10.0.0.1:0"))
+    with pytest.raises(DriverError, match="all 4 mailboxes are in use"):
+        one.open_subscription(channel_of("endpoint=10.0.0.1:0"))

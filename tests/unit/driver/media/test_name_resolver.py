@@ -1,0 +1,60 @@
+"""Names and interfaces of the machine that the test runs on."""
+
+import socket
+
+import pytest
+
+from driver.channel.resolver import UnknownHostError
+from driver.media.name_resolver import SystemResolver
+
+KEY = "endpoint"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "::1", "ff02::fb"])
+def test_a_numeric_address_is_itself(host):
+    assert SystemResolver().resolve(host, KEY) == (host, 0)
+
+
+def test_a_scope_goes_beside_the_address():
+    assert SystemResolver().resolve("fe80::1%3", KEY) == ("fe80::1", 3)
+    assert SystemResolver().resolve("fe80::1%lo", KEY) == ("fe80::1", 1)
+
+
+KNOWN = {
+    ("both", socket.AF_INET): ("10.0.0.1", 0),
+    ("both", socket.AF_INET6): ("fd00::1", 0, 0, 0),
+    ("six", socket.AF_INET6): ("fe80::1%eth0", 0, 0, 4),
+}
+
+
+@pytest.mark.parametrize(("host", "found"), [("both", ("10.0.0.1", 0)), ("six", ("fe80::1", 4))])
+def test_a_name_is_ipv4_where_it_can_be(monkeypatch, host, found):
+    def look_up(host, port, family, kind):
+        if (host, family) not in KNOWN:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(family, kind, 17, "", KNOWN[host, family])]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    assert SystemResolver().resolve(host, KEY) == found
+    with pytest.raises(UnknownHostError, match=r"^endpoint=none: .* service not known"):
+        SystemResolver().resolve("none", KEY)
+
+
+def test_the_system_knows_localhost():
+    assert SystemResolver().resolve("localhost", KEY)[0] in ("127.0.0.1", "::1")
+
+
+@pytest.mark.parametrize(
+    "host", ["", "..", "a" * 64, "x" * 5000, "\udcff", "name\0zero", "fe80::1%nowhere", "1.2.3.4.5"]
+)
+def test_a_host_that_is_none_is_unknown(host):
+    with pytest.raises(UnknownHostError, match=KEY):
+        SystemResolver().resolve(host, KEY)
+
+
+def test_the_loopback_is_an_interface():
+    interfaces = SystemResolver().interfaces()
+    loopback = [entry for entry in interfaces if entry.host == "127.0.0.1"]
+    assert [entry.name for entry in loopback] == ["lo"]
+    assert loopback[0].is_loopback
+    assert loopback[0].index > 0

@@ -1,0 +1,56 @@
+"""Wildcard port ranges."""
+
+import pytest
+
+from driver.base.errors import ConfigurationError, DriverError
+from driver.media.port_manager import PortManager, parse_port_range
+
+SETTING = "aeron.sender.wildcard.port.range"
+
+
+def test_without_a_range_the_system_chooses():
+    ports = parse_port_range(SETTING, "0 0")
+    assert [ports.take(0), ports.take(0), ports.take(40123)] == [0, 0, 40123]
+
+
+def test_hands_out_each_port_once_and_goes_round():
+    ports = PortManager(20000, 20002)
+    assert [ports.take(0) for _ in range(3)] == [20000, 20001, 20002]
+    with pytest.raises(DriverError, match="no port is free in the wildcard range 20000 to 20002"):
+        ports.take(0)
+    ports.release(20001)
+    assert ports.take(0) == 20001
+    ports.release(20000)
+    ports.release(20002)
+    assert ports.take(0) == 20002
+
+
+def test_a_port_that_a_channel_names_is_not_handed_out():
+    ports = PortManager(20000, 20001)
+    assert ports.take(20000) == ports.take(20000) == 20000
+    assert ports.take(0) == 20001
+    ports.release(20000)
+    with pytest.raises(DriverError):
+        ports.take(0)
+    ports.release(20000)
+    assert ports.take(0) == 20000
+
+
+def test_a_port_that_was_never_taken_can_be_released():
+    ports = PortManager(20000, 20000)
+    ports.release(20000)
+    assert ports.take(0) == 20000
+
+
+@pytest.mark.parametrize("text", ["1 65535", "20000 20000", "0 0"])
+def test_ranges(text):
+    ports = parse_port_range(SETTING, text)
+    assert f"{ports.low} {ports.high}" == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1 2 3", "a b", "-1 5", "0 5", "2 1", "1 65536", "1.0 2", "1 " + "9" * 9999]
+)
+def test_no_ranges(text):
+    with pytest.raises(ConfigurationError, match=SETTING):
+        parse_port_range(SETTING, text)

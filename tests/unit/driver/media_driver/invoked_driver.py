@@ -1,0 +1,169 @@
+"""A media driver whose turns the test takes: on a hand-moved clock, on links in memory.
+
+    client(...) --command--> ring -> MediaDriver(INVOKER) -> broadcast --> lab.take()
+                                        |        ^
+                                        mailboxes: outside ends are peers, inside ends find each other
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driver.base.clock import ManualClock
+from driver.channel.socket_address import SocketAddress, write_name
+from driver.cnc import broadcast, counters, ring_buffer
+from driver.cnc.cnc_file import CncFile, open_existing
+from driver.cnc.counters_reader import Counter, CountersReader
+from driver.command.codec import decode_response
+from driver.media import link
+from driver.media.channel_sockets import LinkSockets
+from driver.media_driver.context import INVOKER, MIB, Context
+from driver.media_driver.media_driver import MediaDriver
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+HOST = SocketAddress("10.0.0.1", 0)
+PEER = SocketAddress("10.0.0.2", 40_456)
+CHANNEL = "aeron:udp?endpoint=10.0.0.1:20121|term-length=64k"
+TO_PEER = "aeron:udp?endpoint=10.0.0.2:40456|term-length=64k"
+STREAM = 1001
+
+
+class Lab:
+    """One driver, and one client's way of speaking to it."""
+
+    def __init__(self, directory: Path, clock: ManualClock, **settings: Any) -> None:
+        self.clock = clock
+        self.links = link.make_links(64, 1 << 18)
+        defaults = {
+            "dir": directory,
+            "threading_mode": INVOKER,
+            "perform_storage_checks": False,
+            "counters_buffer_length": MIB,
+        }
+        self.driver = MediaDriver(
+            Context(**(defaults | settings)),
+            clock=clock,
+            sockets=LinkSockets(self.links, HOST),
+            links=self.links,
+            seed=7,
+        )
+        self.cnc: CncFile = open_existing(directory, writable=True)
+        self.receiver = broadcast.make_receiver(self.cnc.to_clients)
+        self.counters = CountersReader(self.cnc.counters_metadata, self.cnc.counters_values)
+        self.outside: list[tuple[SocketAddress, bytes]] = []
+        """Datagrams that left for a host that is not ours: (their source, bytes)."""
+
+    def next_id(self) -> int:
+        """A correlation id, as clients take them."""
+        return int(ring_buffer.next_correlation_id(self.cnc.to_driver))
+
+    def post(self, type_id: int, content: bytes) -> None:
+        """Put raw bytes into the command ring."""
+        source = np.frombuffer(content or b"\0", np.uint8).copy()
+        status = ring_buffer.write(self.cnc.to_driver, int(type_id), source, 0, len(content))
+        assert status == ring_buffer.OK
+
+    def ask(self, command: Any) -> list[Any]:
+        """Say a command, let the driver take turns, and return what it said."""
+        self.post(command.TYPE_ID, command.encode())
+        self.turn(3)
+        return self.take()
+
+    def take(self) -> list[Any]:
+        """Everything that the driver has said since the last time."""
+        scratch, said = broadcast.make_scratch(self.cnc.to_clients), []
+        while True:
+            type_id, length = broadcast.receive(self.cnc.to_clients, self.receiver, scratch)
+            if type_id == broadcast.NO_MESSAGE:
+                return said
+            assert type_id > 0, f"broadcast answered {type_id}"
+            said.append(decode_response(type_id, scratch[:length]))
+
+    def turn(self, count: int = 1, step_ns: int = 0) -> None:
+        """Let every agent take turns, carrying datagrams in between."""
+        for _ in range(count):
+            self.driver.invoke()
+            self._carry()
+            self.clock.advance(step_ns)
+
+    def run_for(self, duration_ns: int, step_ns: int = 50 * MS) -> None:
+        """Take turns while time passes."""
+        self.turn(max(1, duration_ns // step_ns), step_ns)
+
+    def _carry(self) -> None:
+        name, buf = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8)
+        for index in range(self.links.mailboxes.size):
+            box = self.links.mailboxes[index]
+            while box.is_open:
+                length, name_length = link.take(self.links, index, name, buf, 0, buf.size)
+                if length == link.NOTHING:
+                    break
+                target = link.find(self.links, name, name_length)
+                if target == link.NOTHING:
+                    self.outside.append((self._local(index), buf[:length].tobytes()))
+                else:
+                    link.deliver(self.links, target, box.local, box.local_length, buf, 0, length)
+
+    def _local(self, index: int) -> SocketAddress:
+        from driver.channel.socket_address import read_name
+
+        box = self.links.mailboxes[index]
+        address = read_name(box.local, int(box.local_length))
+        assert address is not None
+        return address
+
+    def send(self, to: SocketAddress, datagram: bytes, source: SocketAddress = PEER) -> int:
+        """A datagram from outside to one of the driver's sockets. Returns the link's answer."""
+        name, to_name = np.zeros(28, np.uint8), np.zeros(28, np.uint8)
+        length, to_length = write_name(name, source), write_name(to_name, to)
+        target = link.find(self.links, to_name, to_length)
+        assert target != link.NOTHING, f"nobody listens at {to}"
+        buf = np.frombuffer(datagram, np.uint8).copy()
+        return int(link.deliver(self.links, target, name, length, buf, 0, buf.size))
+
+    def value(self, counter_id: int) -> int:
+        """A counter's value."""
+        return int(counters.get(self.cnc.counters_values, counter_id))
+
+    def set_value(self, counter_id: int, value: int) -> None:
+        """What a client does with a counter of its own."""
+        counters.set_release(self.cnc.counters_values, counter_id, value)
+
+    def living(self, first: int = 46) -> list[Counter]:
+        """The counters behind the driver's own."""
+        return [item for item in self.counters if item.counter_id >= first]
+
+    def named(self, name: str) -> Counter:
+        """The one living counter whose label begins so."""
+        (found,) = [item for item in self.living() if item.label.startswith(name + ": ")]
+        return found
+
+    def keep_alive(self, client_id: int) -> None:
+        """Write a client's heartbeat."""
+        found = self.counters.find(11, client_id)
+        assert found is not None
+        self.set_value(found, self.clock.now_ms())
+
+    def logs(self) -> list[str]:
+        """The log files that exist."""
+        directory = self.driver.context.dir
+        return sorted(str(path.relative_to(directory)) for path in directory.rglob("*.logbuffer"))
+
+    def close(self) -> None:
+        """Let go of the client's mapping and end the driver."""
+        self.cnc.close()
+        self.driver.close()
+
+
+@contextmanager
+def lab(directory: Path, **settings: Any) -> Iterator[Lab]:
+    """A driver that is closed in the end."""
+    opened = Lab(directory, ManualClock(), **settings)
+    try:
+        yield opened
+    finally:
+        opened.close()

@@ -1,0 +1,145 @@
+"""The sampling process, on real Aeron's cnc file: it waits, samples, and closes its books."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.artifact.counter_sample import read_counters, read_samples
+from harness.artifact.host_facts import read_error_log
+from harness.artifact.run_dir import HostDir
+from harness.dissect import cnc_file
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+WAIT_S = 20.0
+METADATA_LENGTH = 64 * 512
+VALUES_LENGTH = 64 * 128
+
+
+def write_cnc(path: Path, *, version: int = 512, heartbeat_ms: int = 1) -> np.memmap:
+    """Write a small file of a driver's shape with one counter and one logged error."""
+    lengths = [1024 + 768, 1024 + 128, METADATA_LENGTH, VALUES_LENGTH, 4096]
+    buf = np.zeros(128 + sum(lengths), dtype=np.uint8)
+    header = np.zeros(1, dtype=cnc_file.HEADER)
+    header["cnc_version"] = version
+    names = ("to_driver", "to_clients", "metadata", "values", "error_log")
+    for name, length in zip(names, lengths, strict=True):
+        header[f"{name}_length"] = length
+    buf[: header.itemsize] = header.view(np.uint8)
+    buf[128 + 1024 + 640 :][:8].view("<i8")[0] = heartbeat_ms
+    metadata = buf[128 + lengths[0] + lengths[1] :][:METADATA_LENGTH].view(cnc_file.METADATA)
+    metadata["type_id"][0] = 9
+    metadata["state"][0] = cnc_file.ALLOCATED
+    error = b"no route"
+    at = 128 + sum(lengths[:4])
+    buf[at : at + 4].view("<i4")[0] = 24 + len(error)
+    buf[at + 4 : at + 8].view("<i4")[0] = 3
+    buf[at + 24 : at + 24 + len(error)] = list(error)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(buf.tobytes())
+    os.replace(fresh, path)
+    return np.memmap(path, dtype=np.uint8, mode="r+")
+
+
+def set_value(mapped: np.memmap, value: int) -> None:
+    at = 128 + 1024 + 768 + 1024 + 128 + METADATA_LENGTH
+    mapped[at : at + 8].view("<i8")[0] = value
+
+
+class Process:
+    """The process under test, with its output in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.directory = folder / "aeron"
+        self.files = HostDir(folder / "out")
+        self.log = folder / "log"
+        argv = [sys.executable, "-m", "harness.capture.counters", "--interval", "2ms"]
+        argv += ["--aeron-dir", str(self.directory), "--out", str(self.files.path)]
+        with self.log.open("wb") as output:
+            self.popen = subprocess.Popen(argv, cwd=REPOSITORY, stdout=output, stderr=output)
+
+    def wait_for(self, condition) -> None:
+        deadline_s = time.monotonic() + WAIT_S
+        while not condition():
+            assert time.monotonic() < deadline_s, self.log.read_text()
+            time.sleep(0.01)
+
+    def is_ready(self) -> bool:
+        return "ready\n" in self.log.read_text()
+
+    def is_waiting(self) -> bool:
+        return "waiting for a driver" in self.log.read_text()
+
+    def end(self) -> int:
+        self.popen.send_signal(signal.SIGTERM)
+        return self.popen.wait(WAIT_S)
+
+
+@pytest.fixture
+def process(tmp_path):
+    started = Process(tmp_path)
+    yield started
+    started.popen.kill()
+    started.popen.wait()
+
+
+def test_waits_for_the_driver_then_samples_until_told_to_end(process):
+    process.wait_for(process.is_waiting)
+    assert not process.is_ready()
+    mapped = write_cnc(process.directory / "cnc.dat")
+    process.wait_for(process.is_ready)
+    set_value(mapped, 64)
+    process.wait_for(lambda: _last_value(process) == 64)
+    set_value(mapped, 96)
+    assert process.end() == 0
+    samples = read_samples(process.files.counter_samples)
+    assert samples["value"].tolist() == [0, 64, 96]
+    assert (np.diff(samples["time_ns"]) > 0).all()
+    (counter,) = read_counters(process.files.counters)
+    assert (counter.type_id, counter.final_value) == (9, 96)
+    (error,) = read_error_log(process.files.cnc_errors)
+    assert (error.count, error.text) == (3, "no route")
+
+
+def _last_value(process):
+    samples = read_samples(process.files.counter_samples)
+    return samples["value"][-1] if samples is not None and len(samples) else None
+
+
+def test_is_not_ready_before_the_heartbeat_beats(process):
+    write_cnc(process.directory / "cnc.dat", heartbeat_ms=0)
+    process.wait_for(process.is_waiting)
+    time.sleep(0.2)
+    assert not process.is_ready()
+    write_cnc(process.directory / "cnc.dat", heartbeat_ms=1)
+    process.wait_for(process.is_ready)
+
+
+def test_goes_on_when_the_driver_removes_its_directory(process):
+    mapped = write_cnc(process.directory / "cnc.dat")
+    process.wait_for(process.is_ready)
+    shutil.rmtree(process.directory)
+    set_value(mapped, 32)
+    time.sleep(0.1)
+    assert process.end() == 0
+    assert read_counters(process.files.counters)[0].final_value == 32
+
+
+def test_leaves_no_documents_when_there_was_no_driver(process):
+    process.wait_for(process.is_waiting)
+    assert process.end() == 0
+    assert not process.files.counters.exists()
+    assert "before there was a driver" in process.log.read_text()
+
+
+def test_says_what_is_wrong_with_a_file_that_no_driver_wrote(process):
+    write_cnc(process.directory / "cnc.dat", version=0x0100_0000)
+    assert process.popen.wait(WAIT_S) == 3
+    assert "expected major version 0" in process.log.read_text()

@@ -1,0 +1,81 @@
+"""A signal becomes one exception, at a moment when it does no harm."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from harness.orchestrate.cancel import Cancellation, Cancelled
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_raises_with_its_exit_code(number, exit_code):
+    with Cancellation(), pytest.raises(Cancelled) as caught:
+        send(number)
+    assert caught.value.exit_code == exit_code
+    assert signal.Signals(number).name in str(caught.value)
+
+
+def test_a_shielded_block_runs_to_its_end_first():
+    done = []
+
+    def work(cancellation):
+        with cancellation.shielded():
+            send(signal.SIGINT)
+            done.append("work")
+        done.append("never")
+
+    with Cancellation() as cancellation, pytest.raises(Cancelled):
+        work(cancellation)
+    assert done == ["work"]
+
+
+def test_shields_within_shields_open_only_at_the_outermost():
+    done = []
+
+    def work(cancellation):
+        with cancellation.shielded():
+            with cancellation.shielded():
+                send(signal.SIGINT)
+            done.append("still shielded")
+
+    with Cancellation() as cancellation, pytest.raises(Cancelled):
+        work(cancellation)
+    assert done == ["still shielded"]
+
+
+def test_only_the_first_signal_counts():
+    with Cancellation() as cancellation:
+        with pytest.raises(Cancelled):
+            send(signal.SIGTERM)
+        send(signal.SIGINT)
+        with cancellation.shielded():
+            send(signal.SIGINT)
+
+
+def test_the_handlers_of_before_are_back_afterwards():
+    before = signal.getsignal(signal.SIGTERM)
+    with Cancellation():
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_another_thread_may_use_it_without_handlers():
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def work():
+        with Cancellation() as cancellation, cancellation.shielded():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]

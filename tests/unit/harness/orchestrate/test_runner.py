@@ -1,0 +1,341 @@
+"""A suite walks its runs whatever happens in them, and leaves no process and no lab behind."""
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.artifact.manifest import Manifest
+from harness.artifact.run_dir import RunDir
+from harness.artifact.suite import Suite
+from harness.capture import sniffer
+from harness.orchestrate import labs, phases, runner, suite, traffic
+from harness.orchestrate.lab import LabError
+from harness.orchestrate.payload import Payload
+from harness.scenario.loader import ScenarioError
+from tests.stand_ins import local_lab
+from tests.stand_ins.local_lab import LocalLab, scripted
+
+SCENARIO = """
+schema: windtunnel/1
+name: small
+about: A run that takes no time.
+seeds: {root: 7}
+fidelity: [netns]
+network:
+  hosts: [a, b]
+  link: {between: [a, b]}
+traffic:
+  - id: one
+    stream: 1001
+    from: a
+    to: b
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408"
+    receive: "aeron:udp?endpoint=${b}:24325"
+    content: {bytes: 100B}
+expect: [delivered_once]
+budget: {wall: 5s}
+"""
+
+
+class Bench:
+    """Runs suites with scripts for programs, and keeps what came of them."""
+
+    def __init__(self, folder: Path, monkeypatch) -> None:
+        self.folder = folder
+        self._monkeypatch = monkeypatch
+        self.scenario = folder / "small.yaml"
+        self.scenario.write_text(SCENARIO)
+        self.labs: list[LocalLab] = []
+        self.events = []
+        self.judged = []
+        self.broken = ""
+        stored = folder / "payload"
+        stored.write_bytes(b"payload")
+        monkeypatch.setattr(labs, "require", lambda fidelity: None)
+        monkeypatch.setattr(labs, "make", self._make_lab)
+        monkeypatch.setattr(suite, "_judged", self._judge)
+        monkeypatch.setattr(
+            runner, "_payload", lambda store, file: Payload(stored, "0" * 64, 7, "")
+        )
+        monkeypatch.setattr(sniffer, "SETTLE_S", 0.0)
+        monkeypatch.setattr(phases, "QUIET_S", 0.0)
+        monkeypatch.setattr(traffic, "GRACE_S", 0.2)
+
+    def _make_lab(self, fidelity, topology, *, records, runs) -> LocalLab:
+        self.labs.append(LocalLab(self.folder, broken=self.broken))
+        return self.labs[-1]
+
+    def _judge(self, folder: RunDir) -> tuple[str, str]:
+        self.judged.append(folder)
+        return "PASS", "all is well"
+
+    def run(self, on_event=None, **options) -> runner.SuiteResult:
+        changed = options.pop("programs", {})
+        tested, programs = scripted(**changed)
+        local_lab.install(self._monkeypatch, programs)
+
+        def on_every_event(event) -> None:
+            self.events.append(event)
+            if on_event is not None:
+                on_event(event)
+
+        return runner.run_suite(
+            [self.scenario],
+            out=self.folder / "runs",
+            tested=tested,
+            on_event=on_every_event,
+            **options,
+        )
+
+    def manifest(self, result) -> Manifest:
+        return Manifest.read(RunDir(result.runs[0].run_dir).manifest)
+
+    def nothing_is_left(self) -> bool:
+        return all(lab.downs >= 1 and not lab.living() for lab in self.labs)
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    made = Bench(tmp_path, monkeypatch)
+    yield made
+    assert made.nothing_is_left()
+
+
+def test_a_run_walks_all_phases_and_leaves_a_complete_folder(bench):
+    result = bench.run()
+    assert result.exit_code == 0
+    manifest = bench.manifest(result)
+    assert manifest.complete
+    assert manifest.errors == []
+    assert [phase.name for phase in manifest.phases] == [
+        *("prepare", "lab", "start", "subscribe", "traffic", "settle"),
+        *("stop", "collect", "down"),
+    ]
+    assert all(phase.started_ns <= phase.ended_ns for phase in manifest.phases)
+    folder = RunDir(result.runs[0].run_dir)
+    assert folder.scenario.read_text() == SCENARIO
+    assert folder.payload.read_bytes() == b"payload"
+    assert f"--seed {result.runs[0].seed}" in folder.repro.read_text()
+    case = json.loads(folder.case.read_text())
+    assert case["traffic"][0]["channel"].startswith("aeron:udp?endpoint=10.64.0.19:24325|")
+
+
+def test_the_manifest_tells_how_each_process_ended(bench):
+    manifest = bench.manifest(bench.run())
+    assert {(each.name, each.role, each.exit_code, each.asked) for each in manifest.processes} == {
+        ("a/capture", "capture", 0, True),
+        ("b/capture", "capture", 0, True),
+        ("mid/relay", "relay", 0, True),
+        ("a/driver", "driver", 0, True),
+        ("b/driver", "driver", 0, True),
+        ("a/sampler", "sampler", 0, True),
+        ("b/sampler", "sampler", 0, True),
+        ("b/subscriber-one", "subscriber", 0, False),
+        ("a/publisher-one", "publisher", 0, False),
+    }
+
+
+def test_events_tell_the_run_its_phases_its_progress_and_its_verdict(bench):
+    bench.run()
+    kinds = [event.kind for event in bench.events]
+    assert kinds[0] == "run"
+    assert kinds[-1] == "verdict"
+    last = [event for event in bench.events if event.kind == "progress"][-1]
+    assert (last.published_bytes, last.delivered_bytes, last.fraction) == (100, 100, 1.0)
+    assert bench.events[-1].outcome == "PASS"
+    assert bench.events[-1].text == "all is well"
+
+
+def test_several_seeds_are_several_runs_in_one_suite(bench):
+    result = bench.run(seed=40, seeds=3)
+    assert [run.seed for run in result.runs] == [40, 41, 42]
+    assert len({run.run_dir for run in result.runs}) == 3
+    document = Suite.read(result.suite_dir / "suite.json")
+    assert [run.seed for run in document.runs] == [40, 41, 42]
+    assert document.exit_code == 0
+    assert {event.run_count for event in bench.events} == {3}
+
+
+@pytest.mark.parametrize("role", ["driver", "relay", "sampler"])
+def test_a_process_that_dies_before_it_is_ready_ends_the_run_with_its_last_words(bench, role):
+    result = bench.run(programs={role: "echo I cannot; exit 9"})
+    manifest = bench.manifest(result)
+    reason = "".join(manifest.errors) + manifest.stopped
+    assert f"{role} ended with exit code 9; its last words: I cannot" in reason
+    assert not manifest.complete
+    assert bool(manifest.errors) == (role != "driver")
+    assert len(bench.judged) == 1
+
+
+def test_a_driver_that_dies_under_way_ends_the_run_at_once(bench):
+    driver = "sleep 0.7; echo out of memory; exit 1"
+    started_s = time.monotonic()
+    result = bench.run(programs={"driver": driver, "publisher": "sleep 60"})
+    assert time.monotonic() - started_s < 15
+    assert (
+        "driver ended with exit code 1; its last words: out of mem"
+        in bench.manifest(result).stopped
+    )
+
+
+def test_a_driver_that_is_killed_is_told_by_its_signal(bench):
+    programs = {"driver": "sleep 0.5; kill -SEGV $$", "publisher": "sleep 60"}
+    result = bench.run(programs=programs)
+    manifest = bench.manifest(result)
+    assert f"was ended by signal {int(signal.SIGSEGV)}" in manifest.stopped
+    codes = {each.name: each.exit_code for each in manifest.processes}
+    assert -signal.SIGSEGV in (codes["a/driver"], codes["b/driver"])
+
+
+def test_a_workload_that_fails_is_named_and_the_others_may_speak(bench):
+    result = bench.run(
+        programs={"publisher": "echo wrong channel; exit 1", "subscriber": "echo ready; sleep 60"}
+    )
+    stopped = bench.manifest(result).stopped
+    assert stopped == "a/publisher-one ended with exit code 1; its last words: wrong channel"
+
+
+def test_a_workload_that_cannot_do_this_makes_the_run_unsupported(bench):
+    result = bench.run(programs={"publisher": "echo no such thing here; exit 127"})
+    assert bench.manifest(result).unsupported == "no such thing here"
+
+
+def test_a_budget_that_is_over_ends_the_run_with_numbers(bench):
+    bench.scenario.write_text(SCENARIO.replace("5s", "300ms"))
+    result = bench.run(programs={"publisher": "echo progress 60/100; sleep 60"})
+    stopped = bench.manifest(result).overran
+    assert "the budget of 0.3 s is over; still at work: a/publisher-one" in stopped
+    assert "published 60 and delivered 100 of 100 bytes" in stopped
+
+
+def test_a_driver_that_never_gets_ready_is_named_not_its_sampler(bench, monkeypatch):
+    monkeypatch.setattr(phases, "READY_TIMEOUT_S", 0.5)
+    result = bench.run(programs={"sampler": local_lab.WAIT_FOR_END})
+    assert bench.manifest(result).stopped.startswith("a/driver is not ready after 0.5 s")
+
+
+def test_a_process_that_does_not_end_when_asked_is_killed_and_mentioned(bench, monkeypatch):
+    monkeypatch.setattr(phases, "STOP_TIMEOUT_S", 0.3)
+    stubborn = "echo ready; trap '' TERM; while :; do sleep 0.02; done"
+    result = bench.run(programs={"relay": stubborn})
+    assert bench.manifest(result).errors == [
+        "mid/relay did not end within 0.3 s of being asked",
+    ]
+
+
+def test_a_relay_that_complains_at_its_end_is_an_error_of_the_harness(bench):
+    relay = "echo ready; trap 'echo no room for 3 frames; exit 3' TERM; "
+    result = bench.run(programs={"relay": relay + "while :; do sleep 0.02; done"})
+    (error,) = bench.manifest(result).errors
+    assert error.startswith("mid/relay ended with exit code 3; its last words:")
+    assert error.endswith("no room for 3 frames")
+
+
+def test_a_lab_that_cannot_be_built_leaves_a_folder_that_says_so(bench):
+    bench.broken = "up"
+    result = bench.run()
+    assert bench.manifest(result).errors == ["no lab today"]
+    assert len(bench.judged) == 1
+
+
+def test_a_lab_that_leaves_something_behind_says_so(bench):
+    bench.broken = "down"
+    assert bench.manifest(bench.run()).errors == ["something is left over"]
+
+
+def test_a_defect_of_our_own_ends_the_run_but_not_the_suite(bench, monkeypatch):
+    def fail(**_):
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(traffic, "watch_to_the_end", fail)
+    result = bench.run(seeds=2)
+    assert len(result.runs) == 2
+    (error,) = bench.manifest(result).errors
+    assert error.startswith("defect of the harness")
+    assert "ZeroDivisionError: a defect" in error
+
+
+def test_a_full_disk_is_told_with_numbers_before_anything_starts(bench, monkeypatch):
+    monkeypatch.setattr(phases.space, "DISK_RESERVE_BYTES", 1 << 60)
+    result = bench.run()
+    (error,) = bench.manifest(result).errors
+    assert error.startswith("the run folder may need 1099511627776 MiB in ")
+    assert bench.manifest(result).processes == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_tears_everything_down_and_keeps_the_folder(bench, number, code):
+    def interrupt(event):
+        if event.kind == "phase" and event.phase == "traffic":
+            threading.Timer(0.2, os.kill, (os.getpid(), number)).start()
+
+    result = bench.run(on_event=interrupt, seeds=3, programs={"publisher": "sleep 60"})
+    assert result.exit_code == code
+    assert [run.outcome for run in result.runs] == ["CANCELLED"]
+    assert bench.judged == []
+    manifest = bench.manifest(result)
+    assert not manifest.complete
+    assert signal.Signals(number).name in manifest.stopped
+    assert {each.role for each in manifest.processes} >= {"driver", "relay", "publisher"}
+    assert Suite.read(result.suite_dir / "suite.json").exit_code == code
+
+
+def test_a_scenario_for_other_fidelities_is_unsupported_and_starts_nothing(bench):
+    bench.scenario.write_text(SCENARIO.replace("fidelity: [netns]", "fidelity: [compose]"))
+    manifest = bench.manifest(bench.run())
+    assert "not made for fidelity netns" in manifest.unsupported
+    assert manifest.processes == []
+
+
+def test_a_wrong_scenario_is_refused_before_anything_starts(bench):
+    bench.scenario.write_text(SCENARIO.replace("budget", "budgit"))
+    with pytest.raises(ScenarioError, match=r"small.yaml:\d+"):
+        bench.run()
+    assert not (bench.folder / "runs").exists()
+
+
+def test_a_machine_that_cannot_make_any_run_is_told_before_anything_starts(bench, monkeypatch):
+    def refuse(fidelity):
+        raise LabError("not here")
+
+    monkeypatch.setattr(labs, "require", refuse)
+    with pytest.raises(LabError, match="not here"):
+        bench.run()
+    assert not (bench.folder / "runs").exists()
+
+
+def test_a_sabotage_that_nobody_knows_is_refused(bench):
+    with pytest.raises(ValueError, match="expected one of skip-message, flip-byte"):
+        bench.run(sabotage="tell-jokes")
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(bench):
+    (bench.folder / "runs").write_text("a file")
+    with pytest.raises(LabError, match=r"/runs/.*(Not a directory|File exists)"):
+        bench.run()
+
+
+def test_the_sabotage_is_in_the_manifest_and_in_the_command(bench):
+    manifest = bench.manifest(bench.run(sabotage="flip-byte"))
+    assert manifest.sabotage == "flip-byte"
+    assert manifest.command[-2:] == ["--sabotage", "flip-byte"]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        (["PASS", "PASS"], 0),
+        (["PASS", "INCONCLUSIVE"], 2),
+        (["INCONCLUSIVE", "HARNESS"], 3),
+        (["HARNESS", "FAIL", "PASS"], 1),
+        (["PASS", "UNSUPPORTED"], 0),
+    ],
+)
+def test_the_worst_outcome_gives_the_exit_code(outcomes, code):
+    assert suite.worst_exit_code(outcomes) == code

@@ -1,0 +1,37 @@
+"""Room is asked for before a run, with the numbers that a person needs."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.orchestrate import space
+from harness.orchestrate.lab import LabError
+from harness.scenario.loader import load_scenario
+from harness.scenario.model import Scenario
+
+MAIN = Path(__file__).resolve().parents[4] / "scenarios" / "loss" / "reliable-2pct.yaml"
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def scenario() -> Scenario:
+    return load_scenario(MAIN)
+
+
+def test_needs_three_and_a_half_times_the_traffic_on_disk(scenario):
+    traffic = sum(each.content.total_bytes for each in scenario.traffic)
+    assert space.need(scenario).disk_bytes == traffic * 7 // 2 + 256 * MIB
+
+
+def test_needs_a_cnc_file_a_host_and_a_log_buffer_a_side_in_memory(scenario):
+    logs = 2 * 3 * (64 * 1024 + MIB) + 4 * 4096
+    assert space.need(scenario).memory_bytes == 2 * 47 * MIB + logs + 16 * MIB
+
+
+def test_says_how_much_is_needed_how_much_is_free_and_where(tmp_path):
+    with pytest.raises(LabError, match=rf"1048576 MiB in {tmp_path}, where \d+ MiB are free"):
+        space.require(tmp_path, 1 << 40, "the run folder")
+
+
+def test_is_content_with_enough(tmp_path):
+    space.require(tmp_path, 1, "the run folder")

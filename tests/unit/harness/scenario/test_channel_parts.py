@@ -1,0 +1,86 @@
+"""What the harness reads out of a channel."""
+
+import pytest
+
+from harness.scenario.channel import fill_in, parse_channel, placeholders
+
+FULL = (
+    "aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=8k|init-term-id=-3|term-id=2|term-offset=96"
+    "|reliable=false|rcv-wnd=16k"
+)
+
+
+def channel(more):
+    return parse_channel(f"aeron:udp?endpoint=b:1|{more}")
+
+
+def test_reads_every_part():
+    parsed = parse_channel(FULL)
+    assert (parsed.endpoint_host, parsed.endpoint_port) == ("${b}", 24325)
+    assert (parsed.term_length, parsed.mtu) == (65536, 8192)
+    assert parsed.initial_term_id == -3
+    assert parsed.initial_position == 5 * 65536 + 96
+    assert not parsed.reliable
+    assert parsed.receiver_window_bytes == 16384
+
+
+def test_fills_in_what_is_not_said():
+    parsed = parse_channel("aeron:udp?endpoint=10.0.0.1:4000")
+    assert (parsed.term_length, parsed.mtu) == (16 << 20, 1408)
+    assert parsed.reliable
+    assert (parsed.initial_term_id, parsed.initial_position) == (None, 0)
+    assert parsed.receiver_window_bytes is None
+
+
+def test_positions_run_on_when_the_term_id_wraps():
+    parsed = channel("term-length=64k|init-term-id=2147483647|term-id=-2147483648|term-offset=0")
+    assert parsed.initial_position == 65536
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("aeron:ipc", "starts with aeron:udp"),
+        ("aeron:udp?endpoint", "name=value"),
+        ("aeron:udp?mtu=1408|mtu=1408", "twice"),
+        ("aeron:udp?endpoint=b:1|", "name=value"),
+    ],
+)
+def test_refuses_what_is_no_channel(text, words):
+    with pytest.raises(ValueError, match=words):
+        parse_channel(text)
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        ("term-length=65537", "term_length"),
+        ("term-length=32k", "term_length"),
+        ("term-length=2g", "term_length"),
+        ("term-length=many", "term_length"),
+        ("mtu=1400", "mtu"),
+        ("mtu=32", "mtu"),
+        ("mtu=128k", "mtu"),
+        ("reliable=no", "reliable"),
+        ("init-term-id=2147483648", "initial_term_id"),
+        ("init-term-id=1|term-id=1", "initial_position"),
+        ("init-term-id=1|term-id=0|term-offset=0", "initial_position"),
+        ("init-term-id=1|term-id=1|term-offset=33", "initial_position"),
+    ],
+)
+def test_refuses_impossible_parts(more, part):
+    parsed = channel(more)
+    with pytest.raises(ValueError, match=r"expected|together|before"):
+        getattr(parsed, part)
+
+
+@pytest.mark.parametrize("endpoint", ["b", "b:", ":1", "b:0", "b:65536", "b:http"])
+def test_refuses_an_endpoint_without_host_and_port(endpoint):
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        parse_channel(f"aeron:udp?endpoint={endpoint}").endpoint_port  # noqa: B018  # reading is the test
+
+
+def test_puts_addresses_in_the_place_of_hosts():
+    assert placeholders(FULL) == ["b"]
+    filled = fill_in(FULL, {"b": "10.64.0.19"})
+    assert parse_channel(filled).endpoint_host == "10.64.0.19"

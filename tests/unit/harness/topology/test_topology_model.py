@@ -1,0 +1,52 @@
+"""A topology gives each host a subnet of its own and refuses links that join nothing."""
+
+import pytest
+
+from harness.topology import model
+
+
+def test_each_host_is_alone_with_the_relay():
+    topology = model.build("a run", ["a", "b"], ("a", "b"))
+    a, b = topology.hosts
+    assert a.address in a.subnet
+    assert a.gateway in a.subnet
+    assert not a.subnet.overlaps(b.subnet)
+    assert len({a.address, a.gateway, a.bridge}) == 3
+    assert topology.addresses == {"a": str(a.address), "b": str(b.address)}
+    assert topology.host("b") is b
+    assert a.address_with_prefix == f"{a.address}/28"
+    assert a.gateway_with_prefix == f"{a.gateway}/28"
+
+
+@pytest.mark.parametrize(("datagram_length", "mtu"), [(0, 1500), (1472, 1500), (1473, 1501)])
+def test_the_mtu_grows_only_when_a_datagram_would_not_fit(datagram_length, mtu):
+    topology = model.build("r", ["a", "b"], ("a", "b"), datagram_length_max=datagram_length)
+    assert topology.mtu == mtu
+
+
+def test_the_longest_datagram_of_aeron_fits():
+    assert model.build("r", ["a", "b"], ("a", "b"), datagram_length_max=65504).mtu == 65532
+
+
+@pytest.mark.parametrize(
+    ("hosts", "between", "words"),
+    [
+        (["a", "a"], ("a", "a"), "named twice"),
+        (["a", "b"], ("a", "a"), "does not join two"),
+        (["a", "b"], ("a", "c"), "does not join two"),
+        ([f"h{n}" for n in range(17)], ("h0", "h1"), "17 hosts"),
+    ],
+)
+def test_refuses_what_is_no_network(hosts, between, words):
+    with pytest.raises(ValueError, match=words):
+        model.build("r", hosts, between)
+
+
+def test_refuses_a_datagram_that_no_ipv4_packet_holds():
+    with pytest.raises(ValueError, match="65535"):
+        model.build("r", ["a", "b"], ("a", "b"), datagram_length_max=65508)
+
+
+def test_names_the_hosts_when_asked_for_another():
+    with pytest.raises(KeyError, match="no host 'z'"):
+        model.build("r", ["a", "b"], ("a", "b")).host("z")

@@ -1,0 +1,243 @@
+"""The judge as a whole: sound runs pass, half a folder never does, blame lands where it belongs."""
+
+import json
+import shutil
+
+import pytest
+
+from harness.artifact.manifest import ProcessExit
+from harness.scenario.case import CheckCase
+from harness.verdict import judge as judge_module
+from harness.verdict.judge import judge
+from harness.verdict.outcome import Outcome
+from harness.verdict.registry import CHECKS, GATES, Check
+from tests.unit.harness.verdict.made_run import make_run
+
+NOT_EVIDENCE = {"scenario.yaml", "verdict.json"}
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_a_sound_run_passes_and_says_so(tmp_path, reliable):
+    verdict = judge(make_run(tmp_path, reliable).write())
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    assert {finding.name for finding in verdict.gates} == set(GATES)
+    asked = {check.name for check in make_run(tmp_path, reliable).case.expect}
+    assert {finding.name for finding in verdict.checks} == {"subject_lived", *asked}
+
+
+def test_a_sound_run_without_faults_passes(tmp_path):
+    assert judge(make_run(tmp_path, drops=False).write()).outcome is Outcome.PASS
+
+
+def test_an_empty_folder_is_inconclusive_and_every_line_says_why(tmp_path):
+    verdict = judge(tmp_path)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert verdict.exit_code == 2
+    assert "run.json: is missing" in verdict.reason
+    assert all(each.outcome is Outcome.INCONCLUSIVE for each in (*verdict.gates, *verdict.checks))
+
+
+def test_a_folder_that_is_not_there_is_inconclusive_and_stays_away(tmp_path):
+    assert judge(tmp_path / "nowhere").outcome is Outcome.INCONCLUSIVE
+    assert not (tmp_path / "nowhere").exists()
+
+
+def folder_files(path):
+    files = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.is_file())
+    return [file for file in files if str(file) not in NOT_EVIDENCE]
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_without_any_one_file_a_run_never_passes_and_the_file_is_named(tmp_path, reliable):
+    make_run(tmp_path / "whole", reliable).write()
+    for file in folder_files(tmp_path / "whole"):
+        part = tmp_path / "part"
+        shutil.copytree(tmp_path / "whole", part)
+        (part / file).unlink()
+        verdict = judge(part)
+        shutil.rmtree(part)
+        assert verdict.outcome in (Outcome.INCONCLUSIVE, Outcome.HARNESS), file
+        assert file.as_posix() in verdict.reason, file
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_with_any_one_file_emptied_a_run_never_passes(tmp_path, reliable):
+    make_run(tmp_path / "whole", reliable).write()
+    for file in folder_files(tmp_path / "whole"):
+        part = tmp_path / "part"
+        shutil.copytree(tmp_path / "whole", part)
+        (part / file).write_bytes(b"")
+        verdict = judge(part)
+        shutil.rmtree(part)
+        assert verdict.outcome is not Outcome.PASS, file
+
+
+def test_a_damaged_document_is_our_own_defect(tmp_path):
+    make_run(tmp_path).write()
+    (tmp_path / "ledger.json").write_text('{"schema": "windtunnel-ledger/1"}')
+    verdict = judge(tmp_path)
+    assert verdict.outcome is Outcome.HARNESS
+    assert "ledger.json" in verdict.reason
+
+
+def test_judging_again_elsewhere_gives_the_same_bytes(tmp_path):
+    make_run(tmp_path / "here").write()
+    judge(tmp_path / "here")
+    first = (tmp_path / "here/verdict.json").read_bytes()
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    (tmp_path / "there/verdict.json").unlink()
+    judge(tmp_path / "there")
+    assert (tmp_path / "there/verdict.json").read_bytes() == first
+    document = json.loads(first)
+    assert (document["outcome"], document["exit_code"], document["seed"]) == ("PASS", 0, 7)
+
+
+def test_a_check_that_throws_is_our_defect_and_the_others_still_count(tmp_path, monkeypatch):
+    def throw(*_):
+        raise ZeroDivisionError("by hand")
+
+    monkeypatch.setitem(CHECKS, "rcv_hwm_from_wire", Check("rcv_hwm_from_wire", throw))
+    run = make_run(tmp_path)
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.HARNESS
+    assert "rcv_hwm_from_wire: the judge threw ZeroDivisionError at test_judge.py" in verdict.reason
+    run.messages[3] = (run.messages[3][0], bytes(len(run.messages[3][1])))
+    assert judge(run.write()).outcome is Outcome.FAIL
+
+
+def test_a_gate_that_throws_is_our_defect(tmp_path, monkeypatch):
+    monkeypatch.setitem(judge_module.GATES, "captures_whole", lambda evidence: 1 / 0)
+    assert judge(make_run(tmp_path).write()).outcome is Outcome.HARNESS
+
+
+def test_a_check_that_nobody_knows_is_our_defect(tmp_path):
+    run = make_run(tmp_path)
+    wanted = CheckCase(name="all_is_well", arguments={})
+    run.case = run.case.model_copy(update={"expect": (wanted,)})
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.HARNESS
+    assert "all_is_well: no such check" in verdict.reason
+
+
+@pytest.mark.parametrize("arguments", [{"traffic": "two"}, {"stream": 1001}])
+def test_a_check_that_looks_at_nothing_is_our_defect(tmp_path, arguments):
+    run = make_run(tmp_path)
+    wanted = CheckCase(name="delivered_once", arguments=arguments)
+    run.case = run.case.model_copy(update={"expect": (wanted,)})
+    assert judge(run.write()).outcome is Outcome.HARNESS
+
+
+def test_a_check_can_be_about_one_traffic(tmp_path):
+    run = make_run(tmp_path)
+    wanted = CheckCase(name="delivered_once", arguments={"traffic": "one"})
+    run.case = run.case.model_copy(update={"expect": (wanted,)})
+    assert judge(run.write()).outcome is Outcome.PASS
+
+
+def test_expecting_nothing_shows_nothing(tmp_path):
+    run = make_run(tmp_path)
+    run.case = run.case.model_copy(update={"expect": ()})
+    assert judge(run.write()).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_broken_gate_excuses_a_counter_but_not_a_delivered_byte(tmp_path):
+    run = make_run(tmp_path)
+    run.links["a->b"].kernel_drops = 3
+    run.values["b/14"] = 1
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.HARNESS
+    excused = [each for each in verdict.checks if each.name == "invalid_packets_zero"]
+    assert excused[1].outcome is Outcome.INCONCLUSIVE
+    assert "gate ledger_balanced is broken" in excused[1].text
+    position, data = run.messages[5]
+    run.messages[5] = (position, bytes([data[0] ^ 1]) + data[1:])
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.FAIL
+    assert "message 5" in verdict.reason
+
+
+def test_too_few_frames_for_a_rule_excuse_nothing(tmp_path):
+    run = make_run(tmp_path)
+    fault = run.case.faults[0].model_copy(update={"id": "rare", "frame_types": ("NAK",)})
+    run.case = run.case.model_copy(update={"faults": (*run.case.faults, fault)})
+    assert judge(run.write()).outcome is Outcome.INCONCLUSIVE
+    run.values["b/14"] = 1
+    assert judge(run.write()).outcome is Outcome.FAIL
+
+
+def test_a_driver_that_died_is_a_failure_with_its_last_words(tmp_path):
+    run = make_run(tmp_path)
+    run.manifest.processes[1] = ProcessExit(
+        "b/driver", "driver", -11, False, "hosts/b/driver.log", "about to write to null"
+    )
+    run.manifest.errors = ["b/driver ended"]
+    run.manifest.complete = False
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.reason == (
+        "subject_lived (b/driver): b/driver was ended by signal 11 before it was asked to end; "
+        "its last words: about to write to null"
+    )
+
+
+@pytest.mark.parametrize("role", ["publisher", "subscriber"])
+def test_a_workload_that_failed_is_a_failure(tmp_path, role):
+    run = make_run(tmp_path)
+    spoilt = next(each for each in run.manifest.processes if each.role == role)
+    spoilt.exit_code, spoilt.last_log_line = 1, "offer returned -5"
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.FAIL
+    assert spoilt.name in verdict.reason
+    assert "offer returned -5" in verdict.reason
+
+
+@pytest.mark.parametrize("name", ["a/publisher-one", "b/subscriber-one"])
+def test_a_workload_that_complains_is_a_failure(tmp_path, name):
+    path = make_run(tmp_path).write()
+    file = path / f"hosts/{name}.json"
+    file.write_text(file.read_text().replace('"error": null', '"error": "offer returned -5"'))
+    verdict = judge(path)
+    assert verdict.outcome is Outcome.FAIL
+    assert f"{name} says: offer returned -5" in verdict.reason
+
+
+def test_a_driver_that_ends_well_but_unasked_is_a_failure(tmp_path):
+    run = make_run(tmp_path)
+    run.manifest.processes[0].exit_code = 0
+    run.manifest.processes[0].asked = False
+    assert judge(run.write()).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("role", ["driver", "publisher", "subscriber"])
+def test_a_manifest_without_a_kind_of_process_shows_nothing(tmp_path, role):
+    run = make_run(tmp_path)
+    run.manifest.processes = [each for each in run.manifest.processes if each.role != role]
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert f"tells of no {role}" in verdict.reason
+
+
+def test_a_workload_that_says_no_makes_the_run_unsupported(tmp_path):
+    run = make_run(tmp_path)
+    run.manifest.processes[2].exit_code = 127
+    run.manifest.complete = False
+    verdict = judge(run.write())
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.UNSUPPORTED, 0)
+
+
+def test_a_run_that_this_machine_cannot_make_is_unsupported(tmp_path):
+    run = make_run(tmp_path)
+    run.manifest.unsupported = "no network namespaces here"
+    run.manifest.write(run.folder.manifest)
+    verdict = judge(tmp_path)
+    assert (verdict.outcome, verdict.reason) == (Outcome.UNSUPPORTED, "no network namespaces here")
+
+
+def test_traffic_that_overran_its_budget_is_a_failure_of_the_subject(tmp_path):
+    run = make_run(tmp_path)
+    run.manifest.complete = False
+    run.manifest.overran = "the budget of 120 s is over"
+    run.messages = run.messages[:50]
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.FAIL
+    assert "the budget of 120 s is over" in verdict.reason
