@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# Makes this clone ready: the environment .venv, the locked packages, the system packages.
+#
+#   .ci/setup.sh run     what `make run` needs
+#   .ci/setup.sh test    what `make test` needs: the same and the tests' own
+#
+# Idempotent, and quick when nothing changed: a stamp in .venv names the locks it was made from.
+# Root on Debian or Ubuntu gets the missing system packages installed; anybody else gets the
+# command to type. Nothing outside .venv, build/ and apt is touched.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mode=${1:?usage: .ci/setup.sh run|test}
+stamp=.venv/windtunnel-setup
+oldest_minor=11
+newest_minor=15
+lacking=()
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+case $mode in
+  run) lock=requirements.lock; commands="ip:iproute2 tcpdump:tcpdump" ;;
+  test) lock=requirements-test.lock; commands="ip:iproute2 tcpdump:tcpdump chromium:chromium" ;;
+  *) die "unknown mode '$mode'; it is run or test" ;;
+esac
+
+# --- system packages ---------------------------------------------------------------------------
+
+can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+apt_install() {
+  say "installing system packages: $*"
+  local options=(-qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+  export DEBIAN_FRONTEND=noninteractive
+  {
+    apt-get "${options[@]}" install -y --no-install-recommends "$@" \
+      || { apt-get "${options[@]}" update \
+        && apt-get "${options[@]}" install -y --no-install-recommends "$@"; }
+  } >build/apt.log 2>&1
+}
+
+hint() {
+  if command -v apt-get >/dev/null; then
+    say "  sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
+  else
+    say "  with your package manager, install what Debian calls: $*"
+  fi
+}
+
+has_command() {
+  # A user's PATH often lacks the administrator's folders, where ip and tcpdump may live.
+  PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null && return
+  # Any browser of the family serves; Ubuntu's own chromium package is only a pointer to a snap.
+  [ "$1" = chromium ] && { command -v google-chrome || command -v chromium-browser; } >/dev/null
+}
+
+system_packages() {
+  local missing=() pair package
+  for pair in $commands; do
+    package=${pair##*:}
+    # What could not be had here once is not asked for again: it may not exist on this system.
+    if ! has_command "${pair%%:*}" && ! grep -qsx "lacks $package" "$stamp"; then
+      missing+=("$package")
+    fi
+  done
+  if [ ! -x .venv/bin/python ] && [ -z "$(candidates)" ]; then
+    missing+=(python3 python3-venv)
+  fi
+  [ ${#missing[@]} = 0 ] && return
+  if can_install; then
+    for package in "${missing[@]}"; do
+      apt_install "$package" && continue
+      say "could not install $package, see build/apt.log; going on without"
+      lacking+=("$package")
+    done
+  else
+    say "missing system packages: ${missing[*]}; this user cannot install them. Please type:"
+    hint "${missing[@]}"
+    say "going on without: \`windtunnel doctor\` says what that costs"
+  fi
+}
+
+# --- the environment ---------------------------------------------------------------------------
+
+lock_sum() { cat "$1" pyproject.toml .ci/setup.sh | sha256sum | cut -d' ' -f1; }
+
+works() {
+  # One that cannot make environments, verify TLS or load C code is no use to us.
+  "$1" - "$oldest_minor" "$newest_minor" >/dev/null 2>&1 <<'PY'
+import ctypes, ensurepip, lzma, ssl, sqlite3, sys, sysconfig, venv, zlib
+oldest, newest = int(sys.argv[1]), int(sys.argv[2])
+fits = (3, oldest) <= sys.version_info[:2] <= (3, newest)
+final = sys.version_info.releaselevel == "final"
+plain = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+sys.exit(0 if fits and final and plain and ssl.create_default_context() else 1)
+PY
+}
+
+candidates() {
+  # Every distinct Python worth trying, newest first, one path a line.
+  local minor path
+  {
+    for minor in $(seq "$newest_minor" -1 "$oldest_minor"); do
+      type -ap "python3.$minor" || true
+    done
+    type -ap python3 || true
+    for path in "${PYENV_ROOT:-${HOME:-/}/.pyenv}"/versions/3.*/bin/python; do
+      if [ -x "$path" ]; then printf '%s\n' "$path"; fi
+    done
+  } | while read -r path; do
+    works "$path" || continue
+    "$path" -c 'import sys; v = sys.version_info
+print("%d.%03d.%03d" % v[:3], getattr(sys, "_base_executable", sys.executable))'
+  done | sort -ru | cut -d' ' -f2
+}
+
+fill() {
+  # pip must take wheels named in the lock and nothing else; output is shown only if it fails.
+  .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
+    --require-hashes --only-binary=:all: -r "$lock" >build/pip.log 2>&1 || return 1
+  .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
+    --no-deps --no-build-isolation --editable . >>build/pip.log 2>&1
+}
+
+unsupported() { grep -qE 'No matching distribution|requires a different Python' build/pip.log; }
+
+environment() {
+  if [ -x .venv/bin/python ] && works .venv/bin/python; then
+    say "filling .venv ($(.venv/bin/python -V)) from $lock"
+    fill && return
+    unsupported || { tail -n 5 build/pip.log >&2; die "pip failed; the whole story: build/pip.log"; }
+  fi
+  local found python
+  found=$(candidates)
+  [ -n "$found" ] || die "no Python from 3.$oldest_minor to 3.$newest_minor with venv, pip and ssl"
+  for python in $found; do
+    say "making .venv with $("$python" -V) ($python)"
+    rm -rf .venv
+    "$python" -m venv .venv || { say "$python cannot make an environment: passed over"; continue; }
+    fill && return
+    unsupported || break
+    say "some package has no build for $("$python" -V): passed over"
+  done
+  tail -n 5 build/pip.log >&2
+  die "packages could not be installed; the whole story: build/pip.log"
+}
+
+current() {
+  # What `test` installs contains what `run` needs, as long as the locks are the same.
+  [ -f "$stamp" ] && .venv/bin/python -c '' 2>/dev/null \
+    && grep -qx "$mode $(lock_sum "$lock")" "$stamp"
+}
+
+mkdir -p build
+exec 9>build/setup.lock
+command -v flock >/dev/null && flock 9
+system_packages
+current && exit 0
+environment
+for package in ${lacking[@]+"${lacking[@]}"}; do
+  printf 'lacks %s\n' "$package" >>"$stamp"
+done
+if [ "$mode" = test ]; then
+  printf 'run %s\n' "$(lock_sum requirements.lock)" >>"$stamp"
+fi
+printf '%s %s\n' "$mode" "$(lock_sum "$lock")" >>"$stamp"
+say "ready: $(.venv/bin/python -V) in .venv"

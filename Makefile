@@ -1,0 +1,51 @@
+# Every command a person or the CI runs. `make help` lists them.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format image base-image lock nightly clean
+
+ARGS ?=
+BIN := .venv/bin
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## set up, then run the three main scenarios (ARGS="--fidelity netns --seed 7")
+	@.ci/setup.sh run
+	@$(BIN)/windtunnel run $(ARGS)
+
+test: ## set up, then run every test this machine can run (ARGS="-k relay")
+	@.ci/setup.sh test
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: ## style, import contracts and types
+	@.ci/setup.sh test
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/mypy driver harness reports
+
+format: ## let ruff rewrite what it can
+	@.ci/setup.sh test
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+image: ## build the container image, on a base of our own where none can be pulled
+	@docker/build.sh
+
+base-image: ## make that base from Debian packages
+	@docker/base-image.sh
+
+lock: ## write the lock files anew from pyproject.toml (UPGRADE=1 for the newest versions)
+	@.ci/setup.sh test
+	@.ci/lock.sh
+
+nightly: lint test ## the slow round: also without the JIT, with bounds checks, and many seeds
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit --timeout 900
+	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
+	@$(BIN)/windtunnel run --fidelity netns --seeds 10
+
+clean: ## remove what runs left on this machine, then what the tools left here (run folders stay)
+	@[ ! -x $(BIN)/windtunnel ] || $(BIN)/windtunnel clean
+	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
