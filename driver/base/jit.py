@@ -6,7 +6,7 @@ machine code. Therefore each module's builds go into a folder named by a fingerp
 everything it imports from this package: a change is never served stale, and what did not change
 is never compiled again.
 
-    <root>/<fingerprint of module + its imports + numba + python + flags>/...
+    <root>/<fingerprint of module + its imports + numba + python + flags>-<module>/...
 
 The bounds-checked build (`NUMBA_BOUNDSCHECK=1`) has a fingerprint of its own, since numba would serve one for the
 other. Root: `WINDTUNNEL_KERNEL_CACHE`, else `$XDG_CACHE_HOME/windtunnel/kernels`, else `~/.cache/windtunnel/kernels`.
@@ -107,6 +107,8 @@ def kernel(function: _FUNCTION) -> _FUNCTION:
         return function
     file = Path(function.__code__.co_filename).resolve()
     if file.is_relative_to(PACKAGE_ROOT):
-        numba.config.CACHE_DIR = str(cache_root() / fingerprint(file))
+        # A build names its module, which is not the same for a file that is run and one that is imported.
+        folder = f"{fingerprint(file)}-{function.__module__}"
+        numba.config.CACHE_DIR = str(cache_root() / folder)
     compiled: _FUNCTION = numba.njit(cache=True, nogil=True)(function)
     return compiled
