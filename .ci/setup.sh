@@ -12,6 +12,7 @@ cd "$(dirname "$0")/.."
 
 mode=${1:?usage: .ci/setup.sh run|test}
 stamp=.venv/windtunnel-setup
+kernel_stamp=.venv/windtunnel-kernels
 oldest_minor=11
 newest_minor=15
 lacking=()
@@ -152,11 +153,34 @@ current() {
     && grep -qx "$mode $(lock_sum "$lock")" "$stamp"
 }
 
+# --- the kernels -------------------------------------------------------------------------------
+
+kernel_sum() { find driver harness -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -d' ' -f1; }
+
+kernels() {
+  # Two drivers and a relay that start at once would each compile the same kernels; here it is done
+  # once, on both cores, and only what has changed since.
+  local sum
+  sum=$(kernel_sum)
+  grep -qsx "$sum" "$kernel_stamp" && return
+  say "compiling what changed of the kernels (from nothing about two minutes)"
+  .venv/bin/python -m harness.warm_up >build/kernels-harness.log 2>&1 &
+  local harness=$!
+  if .venv/bin/python -m driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness"; then
+    printf '%s\n' "$sum" >"$kernel_stamp"
+  else
+    say "not all could be compiled, see build/kernels-*.log; going on, they are compiled when needed"
+  fi
+}
+
 mkdir -p build
 exec 9>build/setup.lock
 command -v flock >/dev/null && flock 9
 system_packages
-current && exit 0
+if current; then
+  kernels
+  exit 0
+fi
 environment
 for package in ${lacking[@]+"${lacking[@]}"}; do
   printf 'lacks %s\n' "$package" >>"$stamp"
@@ -165,4 +189,5 @@ if [ "$mode" = test ]; then
   printf 'run %s\n' "$(lock_sum requirements.lock)" >>"$stamp"
 fi
 printf '%s %s\n' "$mode" "$(lock_sum "$lock")" >>"$stamp"
+kernels
 say "ready: $(.venv/bin/python -V) in .venv"
