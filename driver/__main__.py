@@ -1,7 +1,7 @@
-"""The process `windtunnel-driver`: environment and property files in, a media driver until a signal comes.
+"""The process `windtunnel-driver`: settings in, a media driver until a signal comes.
 
-It stands where `aeronmd` stands and reads the same settings. Exit codes: 0 after an orderly stop, 1 when it could
-not start or an agent failed.
+It stands where `aeronmd` stands and reads the same settings. Exit codes: 0 after an orderly stop,
+1 when it could not start or an agent failed.
 """
 
 import os
@@ -12,8 +12,9 @@ from pathlib import Path
 USAGE = """\
 usage: windtunnel-driver [-h] [-v] [--dir DIRECTORY] [-Dname=value ...] [PROPERTIES_FILE ...]
 
-An Aeron media driver. Settings come from the environment (AERON_DIR, AERON_THREADING_MODE, ...), from property
-files (aeron.dir=...) and from -D options, the later winning. It stops in good order on SIGINT and SIGTERM.
+An Aeron media driver. Settings come from the environment (AERON_DIR, AERON_THREADING_MODE, ...),
+from property files (aeron.dir=...) and from -D options, the later winning. It stops in good order
+on SIGINT and SIGTERM.
 
   -h, --help     show this text
   -v, --version  show the version

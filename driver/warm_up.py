@@ -1,9 +1,9 @@
-"""Every kernel of the driver and of the client into the cache, once, so that no stream waits for a compiler.
+"""Every kernel of the driver and the client into the cache, once: no stream waits for a compiler.
 
     python -m driver.warm_up
 
-Makes a driver of each threading mode and sends one stream to itself through all ways of the API. Prints one line per part
-with the seconds it took; a second run only loads and takes about a second a part.
+Makes a driver of each threading mode and sends streams to itself through all ways of the API.
+Prints one line per part with the seconds it took; a second run only loads, in a few seconds.
 """
 
 import socket
@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,8 +61,9 @@ def _context(folder: Path, mode: str) -> Context:
     # Sleeping agents leave a machine with few cores to the compiler.
     return Context(
         dir=folder / mode.lower(), threading_mode=mode, shared_idle_strategy="sleep-ns",
-        shared_idle_sleep_ns=50_000, term_buffer_length=65_536,
-    )
+        shared_idle_sleep_ns=50_000, term_buffer_length=65_536, timer_interval_ns=50_000_000,
+        publication_linger_timeout_ns=100_000_000,
+    )  # fmt: skip
 
 
 def _write(publication: Publication) -> int:
@@ -89,7 +91,7 @@ def _write(publication: Publication) -> int:
         claim,
     ]
     for number, way in enumerate(ways):
-        _until(f"way {number} of writing", lambda way=way: way() > 0)
+        _until(f"way {number} of writing", partial(_is_written, way))
     aborted = publication.try_claim(10)
     if isinstance(aborted, Claim):
         aborted.abort()
@@ -122,7 +124,20 @@ def _exchange(driver: MediaDriver, *, is_exclusive: bool) -> None:
         for way, subscription in enumerate(subscriptions):
             _read(subscription.images[0], count, way)
         publication.close()
-        _until("the end of the stream", lambda: subscriptions[0].images[0].is_end_of_stream)
+        for image in [image for each in subscriptions for image in each.images]:
+            _until("the end of the stream", partial(_is_drained, image))
+        # What the driver's conductor calls only when a stream has ended is compiled here.
+        logs = driver.context.dir / "publications"
+        _until("the end of the publication", lambda: not any(logs.iterdir()))
+
+
+def _is_written(way: Callable[[], int]) -> bool:
+    return way() > 0
+
+
+def _is_drained(image: Image) -> bool:
+    image.poll(lambda payload, header: None)
+    return image.is_end_of_stream
 
 
 def main() -> int:

@@ -1,7 +1,8 @@
 """Typed access to bytes: plain, ordered and locked, usable from kernels and from Python alike.
 
-`buf` is a contiguous uint8 array and `at` a byte offset into it. A bare name is a plain access; an ordered one
-carries its order in its name, so that it can be seen at every call site. All integers come back as int64.
+`buf` is a contiguous uint8 array and `at` a byte offset into it. A bare name is a plain access;
+an ordered one carries its order in its name, so that it can be seen at every call site. All
+integers come back as int64.
 
     get_i32, get_i64, get_u16, get_u8              plain load, any alignment
     put_i32, put_i64, put_u16, put_u8              plain store, any alignment
@@ -9,7 +10,8 @@ carries its order in its name, so that it can be seen at every call site. All in
     cas_i32, cas_i64 -> bool                       compare and set, full order
     add_i32, add_i64 -> value before               fetch and add, full order
 
-With `NUMBA_BOUNDSCHECK=1` every access asserts its range; otherwise the caller has checked the frame at the door.
+With `NUMBA_BOUNDSCHECK=1` every access asserts its range; otherwise the caller has checked the
+frame at the door.
 """
 
 import numba
@@ -194,8 +196,9 @@ else:
     def bytes_at(address, length):
         """The bytes at an absolute address as an array, made without copying or allocating.
 
-        For kernels that walk many mappings: their records hold addresses, since numba has no array of arrays.
-        Whoever stores an address must outlive every kernel that may still read it.
+        For kernels that walk many mappings: their records hold addresses, since numba has no
+        array of arrays. Whoever stores an address must outlive every kernel that may still read
+        it.
         """
         return numba.carray(_as_pointer(address), (length,), np.uint8)
 

@@ -1,7 +1,8 @@
 """Time as values: a clock is something with two readings, so that a test can move it by hand.
 
-Nothing below a process's shell reads a clock; it is told the time. Monotonic nanoseconds measure intervals and are
-private to a process; epoch milliseconds are what clients and drivers show each other.
+Nothing below a process's shell reads a clock; it is told the time. Monotonic nanoseconds measure
+intervals and are private to a process; epoch milliseconds are what clients and drivers show each
+other.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """The exception tree of the driver, client and archive.
 
-Three roads lead out of trouble. A mistake of ours is an `assert`. A peer's mistake is a status code,
-counted and dropped. Only the world's mistakes (files, sockets, settings, commands) travel as exceptions,
-and each text names the value, its limit and the setting it came from.
+Three roads lead out of trouble. A mistake of ours is an `assert`. A peer's mistake is a status
+code, counted and dropped. Only the world's mistakes (files, sockets, settings, commands) travel
+as exceptions, and each text names the value, its limit and the setting it came from.
 """
 
 

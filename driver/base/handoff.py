@@ -5,9 +5,9 @@
     | head   | tail    | (pad)   | record 0      | record 1 ...
     +--------+---------+---------+---------------+--------------
 
-Head and tail count records for ever and sit on cache lines of their own. A record is 24 words of 64 bits; word 0
-says what it is about and the two ends agree on the rest. The conductor hands its agents their work through
-such queues, and they report back through others.
+Head and tail count records for ever and sit on cache lines of their own. A record is 24 words of
+64 bits; word 0 says what it is about and the two ends agree on the rest. The conductor hands its
+agents their work through such queues, and they report back through others.
 """
 
 import numpy as np
@@ -66,6 +66,13 @@ def take(queue, record):
         record[word] = get_i64(queue, at + 8 * word)
     put_i64_release(queue, _HEAD, head + 1)
     return True
+
+
+@kernel
+def room(queue):
+    """How many records the producer can put without waiting, at least."""
+    capacity = (queue.size - _FIRST) // RECORD_LENGTH
+    return capacity - (get_i64(queue, _TAIL) - get_i64_acquire(queue, _HEAD))
 
 
 @kernel

@@ -1,7 +1,8 @@
 """What an agent does with a turn that found no work: spin, yield, then sleep ever longer.
 
-The state of a strategy is one length-1 record array, so that an agent's run loop can idle without leaving its kernel.
-Source of the defaults: Aeron 1.53 back-off idle strategy, 10 spins, 20 yields, park 1 us doubling to 1 ms.
+The state of a strategy is one length-1 record array, so that an agent's run loop can idle without
+leaving its kernel. Source of the defaults: Aeron 1.53 back-off idle strategy, 10 spins, 20
+yields, park 1 us doubling to 1 ms.
 """
 
 import numpy as np

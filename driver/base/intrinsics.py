@@ -1,10 +1,11 @@
 """Loads, stores and locked instructions as LLVM sees them, each with a plain-Python twin.
 
-Nothing but `atomics` calls these; they check nothing. Two guards live in the typing:
-only a contiguous one-dimensional uint8 array is accepted, and a store into a read-only array is refused when
-the caller is compiled, because at run time it would kill the process.
+Nothing but `atomics` calls these; they check nothing. Two guards live in the typing: only a
+contiguous one-dimensional uint8 array is accepted, and a store into a read-only array is refused
+when the caller is compiled, because at run time it would kill the process.
 
-When the JIT is off, numba cannot run intrinsics, so the twins (over `struct`, which range-checks) take their names.
+When the JIT is off, numba cannot run intrinsics, so the twins (over `struct`, which range-checks)
+take their names.
 """
 
 import ctypes
@@ -12,10 +13,10 @@ import struct
 import threading
 
 import numpy as np
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
-from llvmlite import ir
 
 from driver.base.jit import JIT_DISABLED
 
@@ -56,7 +57,9 @@ def _make_load(kind, ordering):
         _require_bytes(buf, writable=False)
 
         def codegen(context, builder, signature, args):
-            pointer = _pointer(context, builder, signature.args[0], args[0], args[1], signature.args[1], bits)
+            pointer = _pointer(
+                context, builder, signature.args[0], args[0], args[1], signature.args[1], bits
+            )
             if ordering is None:
                 value = builder.load(pointer, align=1)
             else:
@@ -75,7 +78,9 @@ def _make_store(kind, ordering):
         _require_bytes(buf, writable=True)
 
         def codegen(context, builder, signature, args):
-            pointer = _pointer(context, builder, signature.args[0], args[0], args[1], signature.args[1], bits)
+            pointer = _pointer(
+                context, builder, signature.args[0], args[0], args[1], signature.args[1], bits
+            )
             narrow = _narrow(context, builder, args[2], signature.args[2], kind)
             if ordering is None:
                 builder.store(narrow, pointer, align=1)
@@ -95,7 +100,9 @@ def _make_compare_and_set(kind):
         _require_bytes(buf, writable=True)
 
         def codegen(context, builder, signature, args):
-            pointer = _pointer(context, builder, signature.args[0], args[0], args[1], signature.args[1], bits)
+            pointer = _pointer(
+                context, builder, signature.args[0], args[0], args[1], signature.args[1], bits
+            )
             old = _narrow(context, builder, args[2], signature.args[2], kind)
             new = _narrow(context, builder, args[3], signature.args[3], kind)
             result = builder.cmpxchg(pointer, old, new, "seq_cst", "seq_cst")
@@ -113,7 +120,9 @@ def _make_fetch_add(kind):
         _require_bytes(buf, writable=True)
 
         def codegen(context, builder, signature, args):
-            pointer = _pointer(context, builder, signature.args[0], args[0], args[1], signature.args[1], bits)
+            pointer = _pointer(
+                context, builder, signature.args[0], args[0], args[1], signature.args[1], bits
+            )
             change = _narrow(context, builder, args[2], signature.args[2], kind)
             return _widen(builder, builder.atomic_rmw("add", pointer, change, "seq_cst"), kind)
 
@@ -237,13 +246,19 @@ if JIT_DISABLED:
 
     fence_release = fence_full = fence_acquire
 else:
-    load_of = {(kind, order): _make_load(kind, order) for kind in _BITS for order in (None, "acquire")}
-    store_of = {(kind, order): _make_store(kind, order) for kind in _BITS for order in (None, "release")}
+    load_of = {
+        (kind, order): _make_load(kind, order) for kind in _BITS for order in (None, "acquire")
+    }
+    store_of = {
+        (kind, order): _make_store(kind, order) for kind in _BITS for order in (None, "release")
+    }
     compare_and_set_of = {kind: _make_compare_and_set(kind) for kind in ("i32", "i64")}
     fetch_add_of = {kind: _make_fetch_add(kind) for kind in ("i32", "i64")}
     move, fill_zero = _move, _fill_zero
     fence_acquire, fence_release, fence_full = (
-        _make_fence("acquire"), _make_fence("release"), _make_fence("seq_cst"),
+        _make_fence("acquire"),
+        _make_fence("release"),
+        _make_fence("seq_cst"),
     )
 as_pointer = _as_pointer
 twin_bytes_at = _twin_bytes_at

@@ -1,15 +1,16 @@
-"""The only definition of `kernel`: how a function of ours becomes machine code, and where that is kept.
+"""The only definition of `kernel`: how a function becomes machine code, and where that is kept.
 
 numba keys a cached build on the content of the function's own file. A kernel, though, is compiled
-together with the kernels it calls, which live in other files, so a change there would silently serve the old
-machine code. Therefore each module's builds go into a folder named by a fingerprint of the module and of
-everything it imports from this package: a change is never served stale, and what did not change
-is never compiled again.
+together with the kernels it calls, which live in other files, so a change there would silently
+serve the old machine code. Therefore each module's builds go into a folder named by a fingerprint
+of the module and of everything it imports from this package: a change is never served stale, and
+what did not change is never compiled again.
 
     <root>/<fingerprint of module + its imports + numba + python + flags>-<module>/...
 
-The bounds-checked build (`NUMBA_BOUNDSCHECK=1`) has a fingerprint of its own, since numba would serve one for the
-other. Root: `WINDTUNNEL_KERNEL_CACHE`, else `$XDG_CACHE_HOME/windtunnel/kernels`, else `~/.cache/windtunnel/kernels`.
+The bounds-checked build (`NUMBA_BOUNDSCHECK=1`) has a fingerprint of its own, since numba would
+serve one for the other. Root: `WINDTUNNEL_KERNEL_CACHE`, else
+`$XDG_CACHE_HOME/windtunnel/kernels`, else `~/.cache/windtunnel/kernels`.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import llvmlite
 import numba
@@ -27,13 +28,17 @@ import numba
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 """The folder that holds `driver/`; imports are followed below it only."""
 
-JIT_DISABLED = bool(numba.config.DISABLE_JIT)
-"""True under `NUMBA_DISABLE_JIT=1`, where kernels run as plain Python over the twins in `atomics`."""
+_SETTINGS: Any = numba.config
+
+JIT_DISABLED = bool(_SETTINGS.DISABLE_JIT)
+"""True under `NUMBA_DISABLE_JIT=1`, where kernels run as plain Python over twins."""
 
 BOUNDS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
-"""True under `NUMBA_BOUNDSCHECK=1`; `atomics` then asserts each access, which numba does not do for intrinsics."""
+"""True under `NUMBA_BOUNDSCHECK=1`; `atomics` then asserts each access, as numba does not."""
 
-_IMPORT = re.compile(r"^\s*(?:from\s+(driver[\w.]*)\s+import\s+(\([^)]*\)|[^\n]+)|import\s+(driver[\w.]*))", re.M)
+_IMPORT = re.compile(
+    r"^\s*(?:from\s+(driver[\w.]*)\s+import\s+(\([^)]*\)|[^\n]+)|import\s+(driver[\w.]*))", re.M
+)
 _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
 
 
@@ -62,13 +67,15 @@ def _source(file: Path) -> bytes:
 @cache
 def imports_of(file: Path) -> frozenset[Path]:
     """The files of this package that `file` imports directly."""
-    found = set()
+    found: set[Path] = set()
     for package, names, whole in _IMPORT.findall(_source(file).decode()):
         module = package or whole
         wanted = [module]
         if names:
             parts = re.sub(r"#[^\n]*|[()]", "", names).split(",")
-            wanted += [f"{module}.{part.split(' as ')[0].strip()}" for part in parts if part.strip()]
+            wanted += [
+                f"{module}.{part.split(' as ')[0].strip()}" for part in parts if part.strip()
+            ]
         found.update(path for name in wanted if (path := _module_file(name)) is not None)
     return frozenset(found - {file})
 
@@ -100,15 +107,17 @@ def fingerprint(file: Path) -> str:
 def kernel(function: _FUNCTION) -> _FUNCTION:
     """Compile a function of numbers and arrays: without the GIL, cached on disk, types inferred.
 
-    A kernel takes and returns numbers, arrays and named tuples of arrays; it has no objects, no clock, no randomness
-    and allocates nothing on a hot path.
+    A kernel takes and returns numbers, arrays and named tuples of arrays; it has no objects, no
+    clock, no randomness and allocates nothing on a hot path.
     """
     if JIT_DISABLED:
         return function
     file = Path(function.__code__.co_filename).resolve()
     if file.is_relative_to(PACKAGE_ROOT):
-        # A build names its module, which is not the same for a file that is run and one that is imported.
+        # A build names its module, which is not the same for a file that is run and one that is
+        # imported.
         folder = f"{fingerprint(file)}-{function.__module__}"
-        numba.config.CACHE_DIR = str(cache_root() / folder)
-    compiled: _FUNCTION = numba.njit(cache=True, nogil=True)(function)
+        _SETTINGS.CACHE_DIR = str(cache_root() / folder)
+    compile_lazily: Any = numba.njit(cache=True, nogil=True)
+    compiled: _FUNCTION = compile_lazily(function)
     return compiled

@@ -1,8 +1,8 @@
-"""The only place that maps files into memory: a file becomes a uint8 array, shared between processes.
+"""The only place that maps files into memory: a file becomes a uint8 array, shared.
 
-A mapping lives until `close()` and until the last array made from it is gone; Python keeps the pages while anything
-can still reach them through an array. Kernels that hold bare addresses are the exception: whoever gave out an
-address keeps the Mapping until those kernels have let go.
+A mapping lives until `close()` and until the last array made from it is gone; Python keeps the
+pages while anything can still reach them through an array. Kernels that hold bare addresses are
+the exception: whoever gave out an address keeps the Mapping until those kernels have let go.
 """
 
 import mmap
@@ -27,7 +27,7 @@ class Mapping:
         self.address = address_of(self.array)
 
     def close(self) -> None:
-        """Let go of the pages; they stay mapped while an array made from them is still referenced."""
+        """Let go of the pages; they stay mapped while an array of them is still referenced."""
         memory, self._memory = self._memory, None
         self.array = np.empty(0, dtype=np.uint8)
         self.address = 0
@@ -47,7 +47,8 @@ class Mapping:
 def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 4096) -> Mapping:
     """Make a new zeroed file of `length` bytes and map it; refuses to reuse an existing one.
 
-    With `sparse=False` the blocks are allocated now, so that a full disk is an error here and not a signal later.
+    With `sparse=False` the blocks are allocated now, so that a full disk is an error here and not
+    a signal later.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o660)
@@ -63,7 +64,9 @@ def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 409
                 memory[at] = 0
     except OSError as error:
         os.unlink(path)
-        raise StorageError(f"cannot allocate {length} bytes for {path}: {error.strerror}") from error
+        raise StorageError(
+            f"cannot allocate {length} bytes for {path}: {error.strerror}"
+        ) from error
     finally:
         os.close(descriptor)
     return Mapping(path, memory, True)

@@ -1,8 +1,9 @@
 """The only system calls that kernels make: clocks, sleeping, and datagrams in batches.
 
-Kernels reach libc by symbol name, which keeps their builds cacheable on disk. A call that fails returns the negative
-errno, never -1. Every pointer travels as an absolute address (see `atomics.address_of`); whoever makes the call keeps
-the memory behind it alive. Without the JIT the same names are bound through ctypes.
+Kernels reach libc by symbol name, which keeps their builds cacheable on disk. A call that fails
+returns the negative errno, never -1. Every pointer travels as an absolute address (see
+`atomics.address_of`); whoever makes the call keeps the memory behind it alive. Without the JIT
+the same names are bound through ctypes.
 """
 
 import ctypes
@@ -176,13 +177,13 @@ def sendto(fd, address, length, flags, name_address, name_length):
 
 @kernel
 def sendmmsg(fd, address, count, flags):
-    """`count` datagrams described by an array of `struct mmsghdr`. Returns how many left, or -errno."""
+    """Send what an array of `struct mmsghdr` describes. Returns how many left, or -errno."""
     return _sendmmsg(fd, address, count, flags)
 
 
 @kernel
 def recvmmsg(fd, address, count, flags):
-    """Up to `count` datagrams into an array of `struct mmsghdr`. Returns how many came, or -errno."""
+    """Receive into an array of `struct mmsghdr`. Returns how many came, or -errno."""
     return _recvmmsg(fd, address, count, flags, 0)
 
 

@@ -1,4 +1,5 @@
-"""The API that a program uses: publications to write to, subscriptions to read from, over a media driver's files.
+"""The API that a program uses: publications to write to, subscriptions to read from, over a media
+driver's files.
 
     from driver.client.aeron import Aeron
 
@@ -6,6 +7,7 @@
         publication = aeron.add_publication("aeron:udp?endpoint=localhost:20121", 1001)
         publication.offer(b"hello")
 
-A client meets its driver only in shared memory: commands go into a ring, answers come from a broadcast, messages
-lie in log buffers that both map. An unmodified driver of Aeron serves it as well as ours.
+A client meets its driver only in shared memory: commands go into a ring, answers come from a
+broadcast, messages lie in log buffers that both map. An unmodified driver of Aeron serves it as
+well as ours.
 """

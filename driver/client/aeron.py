@@ -4,6 +4,8 @@
         subscription = aeron.add_subscription("aeron:udp?endpoint=localhost:20121", 1001)
         while True:
             subscription.poll(lambda payload, header: print(bytes(payload)))
+
+It connects to the driver of a directory and keeps itself alive; what it opened is closed with it.
 """
 
 import threading
@@ -42,9 +44,7 @@ class Aeron:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         if not invoked:
-            self._thread = threading.Thread(
-                target=self._run, name="windtunnel-client", daemon=True
-            )
+            self._thread = threading.Thread(target=self._run, name="windtunnel-client", daemon=True)
             self._thread.start()
 
     @property
@@ -64,7 +64,12 @@ class Aeron:
 
     def _run(self) -> None:
         while not self._stopping.wait(self.context.idle_sleep_ns / 1e9):
-            self._conductor.do_work()
+            try:
+                self._conductor.do_work()
+            except Exception as error:
+                # Nobody would notice that this thread is gone: whoever polls must hear of it.
+                self._conductor.fail(f"the client's thread failed: {error!r}")
+                raise
 
     def invoke(self) -> int:
         """One turn of the conductor, for an invoked client. Returns an amount of work."""

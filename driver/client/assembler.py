@@ -1,8 +1,8 @@
 """Fragments back to messages, for handlers that want whole ones.
 
-A message that came in one fragment is handed on as it lies in the log, without a copy. Fragments of several sessions may
-be interleaved; each session has a message of its own in the making. A message whose beginning or middle was lost (an
-unreliable stream) is dropped as a whole.
+A message that came in one fragment is handed on as it lies in the log, without a copy. Fragments of
+several sessions may be interleaved; each session has a message of its own in the making. A message
+whose beginning or middle was lost (an unreliable stream) is dropped as a whole.
 """
 
 from driver.client.image import BEGIN, END, UNFRAGMENTED, FragmentHandler, Header

@@ -1,7 +1,7 @@
 """The same streams for asyncio: offers that wait for room, and messages as an async iterator.
 
-Polling shared memory has no file descriptor to wait for, so a stream that is quiet is looked at again after a sleep that
-grows from 50 us to 5 ms; other tasks run meanwhile.
+Polling shared memory has no file descriptor to wait for, so a stream that is quiet is looked at
+again after a sleep that grows from 50 us to 5 ms; other tasks run meanwhile.
 """
 
 import asyncio
@@ -55,7 +55,8 @@ class AsyncPublication:
     async def offer(self, message: Message, reserved_value: int = 0) -> int:
         """Write one message, waiting as long as the stream pushes back or nobody listens.
 
-        Returns: the new position. Raises ClosedError, or ClientError for a message that can never be written
+        Returns: the new position. Raises ClosedError, or ClientError for a message that can never
+        be written
         """
         patience = _Patience()
         while True:

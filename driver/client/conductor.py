@@ -1,7 +1,9 @@
-"""The client's side of the conversation with the driver: commands out, responses in, heartbeats, liveness.
+"""The client's side of the conversation with the driver: commands out, responses in, heartbeats,
+liveness.
 
-One lock guards all of it. It runs on a thread of its own, or is invoked; whoever waits for an answer drives it too, so that
-adding something never waits for a sleeping thread. Reading and writing streams do not pass through here.
+One lock guards all of it. It runs on a thread of its own, or is invoked; whoever waits for an
+answer drives it too, so that adding something never waits for a sleeping thread. Reading and
+writing streams do not pass through here.
 Source: spec 6.2, 6.7, 7.6, Aeron 1.53.
 """
 
@@ -14,8 +16,14 @@ import numpy as np
 
 from driver.base import system
 from driver.base.clock import Clock
+from driver.base.errors import StorageError
 from driver.client.context import ClientContext
-from driver.client.errors import ClosedError, CommandTimeoutError, DriverGoneError, RegistrationError
+from driver.client.errors import (
+    ClosedError,
+    CommandTimeoutError,
+    DriverGoneError,
+    RegistrationError,
+)
 from driver.client.image import Image
 from driver.client.log_buffers import LogBuffers
 from driver.client.publication import Publication
@@ -78,7 +86,8 @@ class ClientConductor:
             work_count = 0
             while not self.is_closed and self._on_message():
                 work_count += 1
-            self._on_timer(self._clock.now_ns())
+            if not self.is_closed:
+                self._on_timer(self._clock.now_ns())
             return work_count
 
     def _on_message(self) -> bool:
@@ -108,9 +117,12 @@ class ClientConductor:
                 return
             if response.correlation_id in self._awaited:
                 self._answers[response.correlation_id] = response
-        elif getattr(response, "correlation_id", None) in self._awaited:
-            self._answers[response.correlation_id] = response
-            self._on_ready(response)
+        else:
+            # Not every response answers a command; what answers one carries its correlation id.
+            correlation_id = getattr(response, "correlation_id", None)
+            if correlation_id in self._awaited:
+                self._answers[correlation_id] = response
+                self._on_ready(response)
 
     def _on_ready(self, response: Response) -> None:
         """A subscription exists from now on: the images announced behind this answer are for it."""
@@ -122,7 +134,11 @@ class ClientConductor:
         subscription = self._subscriptions.get(response.subscription_registration_id)
         if subscription is None:
             return
-        log = self._logs.acquire(Path(response.log_file_name))
+        try:
+            log = self._logs.acquire(Path(response.log_file_name))
+        except StorageError:
+            # Its driver has removed it between saying so and our hearing it.
+            return
         subscription.add_image(
             Image(
                 log,
@@ -321,6 +337,12 @@ class ClientConductor:
         images, subscription.images = subscription.images, ()
         for image in images:
             self._logs.release(image.on_unavailable(), self._clock.now_ns())
+
+    def fail(self, reason: str) -> None:
+        """The client cannot go on: everything that it opened is closed for this reason."""
+        with self.lock:
+            if not self.is_closed:
+                self._fail(reason)
 
     def _fail(self, reason: str) -> None:
         self.failure = reason

@@ -1,4 +1,7 @@
-"""Every setting of a client: its unit, default and bounds. Source: spec 10.1 and 6.7, Aeron 1.53."""
+"""Every setting of a client: its unit, default and bounds.
+
+Source: spec 10.1 and 6.7, Aeron 1.53.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,10 +35,13 @@ class ClientContext:
         """Check every setting; all failures are reported together."""
         failures = []
         if self.driver_timeout_ms < 1:
-            failures.append(f"driver_timeout_ms is {self.driver_timeout_ms}, but must be at least 1")
+            failures.append(
+                f"driver_timeout_ms is {self.driver_timeout_ms}, but must be at least 1"
+            )
         if self.keepalive_interval_ns < 1_000_000:
             failures.append(
-                f"keepalive_interval_ns is {self.keepalive_interval_ns}, but must be at least 1000000"
+                f"keepalive_interval_ns is {self.keepalive_interval_ns}, "
+                "but must be at least 1000000"
             )
         if self.idle_sleep_ns < 1_000:
             failures.append(f"idle_sleep_ns is {self.idle_sleep_ns}, but must be at least 1000")

@@ -1,7 +1,7 @@
 """Reading one session of a stream: a position that moves over the log as frames are polled.
 
-The sub-pos counter is the image's own and is released once at the end of a poll, so that the driver never takes back
-what a handler still looks at. A poll never crosses the end of a term.
+The sub-pos counter is the image's own and is released once at the end of a poll, so that the driver
+never takes back what a handler still looks at. A poll never crosses the end of a term.
 """
 
 from collections.abc import Callable
@@ -101,6 +101,7 @@ class Image:
         self.join_position = self._position
         self.is_closed = False
         self._final_position = 0
+        self._final_end_of_stream = 0
         self._final_eos = False
 
     @property
@@ -112,7 +113,7 @@ class Image:
     def end_of_stream_position(self) -> int:
         """Where the stream ends; the largest int64 while that is not known."""
         if self.is_closed:
-            return self._final_position
+            return self._final_end_of_stream
         return int(descriptor.end_of_stream_position_acquire(self._log, self._mapped.meta_at))
 
     @property
@@ -140,7 +141,12 @@ class Image:
         base_position = start - offset
         term_at = self._mapped.base(start)
         count, end = reader.poll(
-            self._log, term_at, self.term_length, offset, self.term_length, self._fragments,
+            self._log,
+            term_at,
+            self.term_length,
+            offset,
+            self.term_length,
+            self._fragments,
             min(fragment_limit, FRAGMENTS_MAX),
         )
         reached = base_position + int(end)
@@ -163,7 +169,8 @@ class Image:
     ) -> int:
         """Hand out whole frames as they lie in the log, header and padding frames included.
 
-        handler(position, frame): position of the frame's first byte; a padding frame is its header alone.
+        handler(position, frame): position of the frame's first byte; a padding frame is its header
+        alone. When the handler raises, the frame that it was given counts as read.
         Returns: how many frames
         """
         if self.is_closed:
@@ -171,15 +178,26 @@ class Image:
         start = self._position
         offset = start & self._mask
         count, end = reader.poll_frames(
-            self._log, self._mapped.base(start), self.term_length, offset, self.term_length,
-            self._fragments, min(frame_limit, FRAGMENTS_MAX),
+            self._log,
+            self._mapped.base(start),
+            self.term_length,
+            offset,
+            self.term_length,
+            self._fragments,
+            min(frame_limit, FRAGMENTS_MAX),
         )
-        for index in range(count):
-            fragment = self._fragments[index]
-            at = int(fragment["at"]) - 32
-            length = 32 if fragment["frame_type"] == 0 else 32 + int(fragment["length"])
-            handler(start - offset + int(fragment["term_offset"]), self._view[at : at + length])
-        self._advance(start - offset + int(end))
+        base_position, reached = start - offset, start - offset + int(end)
+        try:
+            for index in range(count):
+                fragment = self._fragments[index]
+                at = int(fragment["at"]) - 32
+                length = 32 if fragment["frame_type"] == 0 else 32 + int(fragment["length"])
+                handler(base_position + int(fragment["term_offset"]), self._view[at : at + length])
+        except BaseException:
+            reached = base_position + int(fragment["end_offset"])
+            raise
+        finally:
+            self._advance(reached)
         return int(count)
 
     def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
@@ -198,14 +216,21 @@ class Image:
             count = start // self.term_length
             term_id = (self.initial_term_id + count + (1 << 31)) % (1 << 32) - (1 << 31)
             try:
-                handler(self._view[term_at + offset : term_at + end], self.session_id, term_id, start)
+                handler(
+                    self._view[term_at + offset : term_at + end], self.session_id, term_id, start
+                )
             finally:
                 self._advance(start - offset + end)
         return end - offset
 
     def on_unavailable(self) -> LogBuffer:
-        """For the client's conductor: no more will come. Returns the log to let go of."""
-        self._final_eos = self._position >= self.end_of_stream_position
-        self._final_position = self._position
-        self.is_closed = True
+        """For the client's conductor: no more will come. Returns the log to let go of.
+
+        The first call counts: a later one could no longer tell an end from a break.
+        """
+        if not self.is_closed:
+            self._final_end_of_stream = self.end_of_stream_position
+            self._final_position = self._position
+            self._final_eos = self._final_position >= self._final_end_of_stream
+            self.is_closed = True
         return self._mapped

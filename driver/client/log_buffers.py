@@ -1,6 +1,7 @@
 """The logs that a client has mapped, shared by all who read or write the same file.
 
-A log is let go a while after its last user, so that a thread in the middle of a poll finishes on living memory.
+A log is let go a while after its last user, so that a thread in the middle of a poll finishes on
+living memory.
 """
 
 import threading

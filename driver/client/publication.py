@@ -1,7 +1,9 @@
-"""Writing to a stream: a publication that many threads share, and one that belongs to a single thread.
+"""Writing to a stream: a publication that many threads share, and one that belongs to a single
+thread.
 
-An offer answers the stream's new position, or a negative code of `driver.logbuffer.publication_result`: try again later
-(BACK_PRESSURED), at once (ADMIN_ACTION), or when somebody listens (NOT_CONNECTED).
+An offer answers the stream's new position, or a negative code of
+`driver.logbuffer.publication_result`: try again later (BACK_PRESSURED), at once (ADMIN_ACTION), or
+when somebody listens (NOT_CONNECTED).
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ def as_bytes(message: Message) -> np.ndarray:
 
 
 class Claim:
-    """A frame of the log that waits for its payload; commit or abort it soon, the stream stands still until then."""
+    """A frame of the log that waits for its payload.
+
+    Commit or abort it soon: the stream stands still until then.
+    """
 
     def __init__(self, log: np.ndarray, claim_at: int, frame_length: int) -> None:
         self._log = log
@@ -83,6 +88,8 @@ class Publication:
     ) -> None:
         self._conductor = conductor
         self._mapped = log
+        # Emptied on closing, after `is_closed` is set. Whoever writes takes the log first and looks
+        # at `is_closed` then: so a close by another thread never leaves a kernel without memory.
         self._log = log.log
         self._meta_at = log.meta_at
         self._appender = appender.attach(log.log, log.meta_at)
@@ -115,6 +122,7 @@ class Publication:
         Shapes:  `length` bytes of `message` from `offset`; to its end where None
         Returns: the new position, or a code; ERROR for a message beyond `max_message_length`
         """
+        log = self._log
         if self.is_closed:
             return result.CLOSED
         source = as_bytes(message)
@@ -122,13 +130,20 @@ class Publication:
             length = source.size - offset
         return int(
             _offer(
-                self._appender, self._log, self._values, self._limit_at, source, offset, length,
+                self._appender,
+                log,
+                self._values,
+                self._limit_at,
+                source,
+                offset,
+                length,
                 reserved_value,
             )
         )
 
     def offer_parts(self, parts: Sequence[Message], reserved_value: int = 0) -> int:
         """Write one message that is given in parts, one after the other."""
+        log = self._log
         if self.is_closed:
             return result.CLOSED
         arrays = [as_bytes(part) for part in parts]
@@ -137,7 +152,12 @@ class Publication:
         ranges = np.stack([np.cumsum(lengths) - lengths, lengths], axis=1)
         return int(
             _offer_vectored(
-                self._appender, self._log, self._values, self._limit_at, source, ranges,
+                self._appender,
+                log,
+                self._values,
+                self._limit_at,
+                source,
+                ranges,
                 reserved_value,
             )
         )
@@ -150,30 +170,40 @@ class Publication:
         Shapes:  messages uint8[sum(lengths[first:])], from message `first` on; lengths int64[m]
         Returns: (messages written, answer to the last offer)
         """
+        log = self._log
         if self.is_closed:
             return 0, result.CLOSED
         written, answer = appender.offer_batch(
-            self._appender, self._log, self._values, self._limit_at, messages, 0, lengths, first,
+            self._appender,
+            log,
+            self._values,
+            self._limit_at,
+            messages,
+            0,
+            lengths,
+            first,
             lengths.size - first,
         )
         return int(written), int(answer)
 
     def try_claim(self, length: int) -> Claim | int:
-        """Claim one frame to be filled in place; `length` up to `max_payload_length`, else a code."""
+        """Claim one frame to fill in place, `length` up to `max_payload_length`, else a code."""
+        log = self._log
         if self.is_closed:
             return result.CLOSED
-        answer = int(_claim(self._appender, self._log, self._values, self._limit_at, length))
+        answer = int(_claim(self._appender, log, self._values, self._limit_at, length))
         if answer < 0:
             return answer
         state = self._appender[0]
-        return Claim(self._log, int(state.claim_at), int(state.claim_length))
+        return Claim(log, int(state.claim_at), int(state.claim_length))
 
     @property
     def position(self) -> int:
         """Where the next message goes; CLOSED after close."""
+        log = self._log
         if self.is_closed:
             return result.CLOSED
-        return int(descriptor.producer_position(self._log, self._meta_at))
+        return int(descriptor.producer_position(log, self._meta_at))
 
     @property
     def position_limit(self) -> int:
@@ -190,9 +220,10 @@ class Publication:
     @property
     def is_connected(self) -> bool:
         """Whether somebody listens."""
+        log = self._log
         if self.is_closed:
             return False
-        return bool(descriptor.is_connected_acquire(self._log, self._meta_at))
+        return bool(descriptor.is_connected_acquire(log, self._meta_at))
 
     def close(self) -> None:
         """Stop writing; what was written still reaches the listeners."""

@@ -1,7 +1,7 @@
 """Reading a stream: all its sessions in turn.
 
-The images are an immutable tuple that the client's conductor replaces as a whole, so that a poll never sees a list in
-the middle of a change.
+The images are an immutable tuple that the client's conductor replaces as a whole, so that a poll
+never sees a list in the middle of a change.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Subscription:
         return count
 
     def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
-        """Hand out runs of whole frames, one of each session. Returns the bytes that were passed."""
+        """Hand out runs of whole frames, one of each session. Returns the bytes passed."""
         return sum(image.block_poll(handler, block_length_limit) for image in self.images)
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Sockets: how frames leave for the network and arrive from it, in batches, without copies where possible."""
+"""Sockets: how frames leave for the network and arrive from it, in batches."""

@@ -1,7 +1,7 @@
 """One receiving channel as the receiver sees it: a bound socket, and where its answers go.
 
-Status messages and NAKs leave from the socket that the data came in on, since a connected publication
-hears nobody else. Slots are written by the conductor before they are handed over.
+Status messages and NAKs leave from the socket that the data came in on, since a connected
+publication hears nobody else. Slots are written by the conductor before they are handed over.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """One sending channel as the sender sees it: where its frames go, and where control frames come in.
 
-A unicast channel is one connected socket; so it hears status messages and NAKs only from the very address that it sends
-to. Slots are written by the conductor before they are handed over.
+A unicast channel is one connected socket; so it hears status messages and NAKs only from the very
+address that it sends to. Slots are written by the conductor before they are handed over.
 """
 
 import numpy as np

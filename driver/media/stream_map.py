@@ -1,7 +1,8 @@
-"""Which slot serves a stream: (endpoint, stream id, session id) -> a small number, for one agent alone.
+"""Which slot serves a stream: (endpoint, stream id, session id) -> a small number, for one agent.
 
-Open addressing with linear probing; a removal shifts the entries behind it back, so that there are no tombstones and
-a probe always ends at an empty entry. `insert` keeps one entry free, and so refuses when the table is full.
+Open addressing with linear probing; a removal shifts the entries behind it back, so that there are
+no tombstones and a probe always ends at an empty entry. `insert` keeps one entry free, and so
+refuses when the table is full.
 """
 
 import numpy as np
@@ -61,18 +62,23 @@ def find(table, endpoint, stream_id, session_id):
 
 
 @kernel
+def count(table):
+    """How many streams are kept."""
+    used = 0
+    for index in range(table.size):
+        used += table[index].used
+    return used
+
+
+@kernel
 def insert(table, endpoint, stream_id, session_id, value):
     """Keep a value for a stream, replacing an earlier one. Returns False when the table is full."""
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT:
         return False
     entry = table[index]
-    if entry.used == 0:
-        used = 0
-        for other in range(table.size):
-            used += table[other].used
-        if used >= table.size - 1:
-            return False
+    if entry.used == 0 and count(table) >= table.size - 1:
+        return False
     entry.used = 1
     entry.endpoint = endpoint
     entry.stream_id = stream_id

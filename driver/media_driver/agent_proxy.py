@@ -1,13 +1,16 @@
 """How the conductor asks its agents for something: a record in the queue that the agent drains.
 
-An agent takes one command a turn, so a full queue means thousands of turns of work ahead of it: that is counted and the
-conductor waits, since a lost command would leave a socket or a log behind for ever.
+An agent takes one command a turn, so a full queue means thousands of turns of work ahead of it:
+that is counted and the conductor waits, since a lost command would leave a socket or a log behind
+for ever.
 """
 
 import numpy as np
 
 from driver.base import handoff, system
 from driver.cnc import counters
+from driver.command.command_type import ErrorCode
+from driver.media_driver.command_error import CommandError
 
 
 class AgentProxy:
@@ -39,9 +42,12 @@ class SlotPool:
         self._capacity = capacity
 
     def take(self) -> int:
-        """A free number; RuntimeError when all are in use."""
+        """A free number; CommandError when all are in use."""
         if not self._free:
-            raise RuntimeError(f"all {self._capacity} {self._what} are in use")
+            raise CommandError(
+                f"all {self._capacity} {self._what} are in use",
+                ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
+            )
         return self._free.pop()
 
     def give_back(self, slot: int) -> None:
@@ -51,13 +57,13 @@ class SlotPool:
 
 def fill_record(record: np.record, **values: int) -> None:
     """Set some fields of a record and zero all others."""
-    for name in record.dtype.names:
+    for name in record.dtype.names or ():
         record[name] = values.pop(name, 0)
     assert not values, f"no such fields: {sorted(values)}"
 
 
 def append_slot(slots: np.ndarray, agent: np.record, count_field: str, slot: int) -> None:
-    """Add a slot to an agent's list of those in service; only for lists that the caller's thread owns."""
+    """Add a slot to an agent's list of those in service; the caller's thread owns the list."""
     slots[agent[count_field]] = slot
     agent[count_field] += 1
 

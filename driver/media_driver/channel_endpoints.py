@@ -1,10 +1,13 @@
-"""The channels that are open: one socket for all streams with the same canonical form, counted by its users.
+"""The channels that are open: one socket for all streams with the same canonical form, counted by
+its users.
 
-An agent polls the socket, so it is closed only after that agent has said that it let go. Status counters tell
-clients how their channel is. Source: spec 9.3, 9.4 and 8.3, Aeron 1.53.
+An agent polls the socket, so it is closed only after that agent has said that it let go. Status
+counters tell clients how their channel is. Source: spec 9.3, 9.4 and 8.3, Aeron 1.53.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,7 +52,7 @@ class ChannelEndpoints:
         self._open: dict[str, ChannelEndpoint] = {}
         self._closing: dict[int, ChannelEndpoint] = {}
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[ChannelEndpoint]:
         return iter(self._open.values())
 
     def get_or_open(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
@@ -69,6 +72,24 @@ class ChannelEndpoints:
         return next(matches, None)
 
     def _open_endpoint(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
+        # Whatever runs out half-way, what was taken until then is given back.
+        with ExitStack() as undo:
+            endpoint = self._take_endpoint(undo, channel, registration_id)
+            undo.pop_all()
+        if self._sending:
+            self._fill_send_slot(endpoint)
+        else:
+            self._fill_receive_slot(endpoint)
+        status_id = endpoint.status_counter_id
+        counters.set_release(self._parts.values, status_id, stream_counters.CHANNEL_ACTIVE)
+        self._proxy.ask(sender_state.ADD_ENDPOINT, endpoint.slot)
+        return endpoint
+
+    def _take_endpoint(
+        self, undo: ExitStack, channel: UdpChannel, registration_id: int
+    ) -> ChannelEndpoint:
+        slot = self._slots.take()
+        undo.callback(self._slots.give_back, slot)
         sockets: PublicationSockets | OpenSocket
         if self._sending:
             sockets = self._parts.sockets.open_publication(channel)
@@ -78,27 +99,20 @@ class ChannelEndpoints:
             sockets = self._parts.sockets.open_subscription(channel)
             fd = control_fd = sockets.fd
             local, is_connected = sockets.local.text, False
+        undo.callback(sockets.close)
         kinds = (stream_counters.SEND_CHANNEL_STATUS, stream_counters.RECEIVE_CHANNEL_STATUS)
         status_type = kinds[0] if self._sending else kinds[1]
         status_id = self._parts.counters.channel_status(
             status_type, str(channel.uri), registration_id
         )
+        undo.callback(self._parts.counters.free, status_id)
         self._parts.counters.append_label(status_id, f" {local}")
         name = "snd" if self._sending else "rcv"
-        address_id = self._parts.counters.local_address(
-            name, status_id, local, registration_id
+        address_id = self._parts.counters.local_address(name, status_id, local, registration_id)
+        undo.callback(self._parts.counters.free, address_id)
+        return ChannelEndpoint(
+            slot, channel, sockets, fd, control_fd, is_connected, status_id, address_id
         )
-        endpoint = ChannelEndpoint(
-            self._slots.take(), channel, sockets, fd, control_fd, is_connected, status_id,
-            address_id,
-        )
-        if self._sending:
-            self._fill_send_slot(endpoint)
-        else:
-            self._fill_receive_slot(endpoint)
-        counters.set_release(self._parts.values, status_id, stream_counters.CHANNEL_ACTIVE)
-        self._proxy.ask(sender_state.ADD_ENDPOINT, endpoint.slot)
-        return endpoint
 
     def _fill_send_slot(self, endpoint: ChannelEndpoint) -> None:
         rec = self._state.endpoints[endpoint.slot]

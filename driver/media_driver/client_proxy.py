@@ -3,21 +3,11 @@
 Clients pick out what concerns them by correlation and registration ids.
 """
 
-from typing import Protocol
-
 import numpy as np
 
 from driver.cnc import broadcast
+from driver.command.codec import Response
 from driver.command.response import ErrorResponse, OperationSuccess
-
-
-class Sayable(Protocol):
-    """A response of `driver.command`."""
-
-    TYPE_ID: int
-
-    def encode(self) -> bytes:
-        """The bytes of the message."""
 
 
 class ClientProxy:
@@ -26,7 +16,7 @@ class ClientProxy:
     def __init__(self, to_clients: np.ndarray) -> None:
         self._to_clients = to_clients
 
-    def tell(self, response: Sayable) -> None:
+    def tell(self, response: Response) -> None:
         """Say a response to all clients."""
         content = np.frombuffer(response.encode(), dtype=np.uint8).copy()
         status = broadcast.transmit(

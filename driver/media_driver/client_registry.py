@@ -1,7 +1,7 @@
 """The clients that the driver knows: alive as long as each keeps writing its heartbeat counter.
 
-A client is made by its first command that adds something. One that closes writes nothing more: its counter is set to
-zero. Source: spec 6.7, Aeron 1.53.
+A client is made by its first command that adds something. One that closes writes nothing more: its
+counter is set to zero. Source: spec 6.7, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class ClientRegistry:
             counters.set_release(self._parts.values, client.heartbeat_id, 0)
 
     def take_dead(self, now_ms: int) -> list[int]:
-        """Ids of clients that closed or fell silent since the last time; they are forgotten here."""
+        """Ids of clients that closed or fell silent since the last time; forgotten from now on."""
         timeout_ms = self._parts.context.client_liveness_timeout_ns // NS_PER_MS
         dead = []
         for client in list(self._clients.values()):

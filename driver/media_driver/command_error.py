@@ -13,4 +13,4 @@ class CommandError(DriverError):
 
 
 class NotYetError(DriverError):
-    """The command can be carried out soon, once an agent has let go of something; it stays in the ring."""
+    """It can be carried out once an agent has let go of something; it stays in the ring."""

@@ -1,7 +1,9 @@
-"""The conductor: carries out clients' commands, owns every resource, and watches who is still alive.
+"""The conductor: carries out clients' commands, owns every resource, and watches who is still
+alive.
 
-A turn takes at most one command, then the agents' events, then the timers; between turns its kernel rebuilds images and
-moves publication limits without entering Python. Source: spec 7.3 and 10.2, Aeron 1.53.
+A turn takes at most one command, then the agents' events, then the timers; between turns its kernel
+rebuilds images and moves publication limits without entering Python. Source: spec 7.3 and 10.2,
+Aeron 1.53.
 """
 
 import os
@@ -218,7 +220,9 @@ class Conductor:
         admission.check_subscription(channel)
         parameters = subscription_parameters.parse(parsed, self._subscription_defaults)
         for other in self._links.subscriptions.values():
-            same = other.endpoint and other.endpoint.channel.canonical_form == channel.canonical_form
+            same = (
+                other.endpoint and other.endpoint.channel.canonical_form == channel.canonical_form
+            )
             if same and other.stream_id == command.stream_id:
                 parameters.refuse_conflict(other.parameters)
         endpoint = self._receive_endpoints.get_or_open(channel, command.correlation_id)
@@ -232,9 +236,7 @@ class Conductor:
             endpoint,
         )
         self._links.subscriptions[command.correlation_id] = subscription
-        self._receive_endpoints.add_interest(
-            endpoint, command.stream_id, parameters.session_id
-        )
+        self._receive_endpoints.add_interest(endpoint, command.stream_id, parameters.session_id)
         self._parts.clients.tell(
             SubscriptionReady(command.correlation_id, endpoint.status_counter_id)
         )
@@ -339,4 +341,3 @@ def _code_of(error: DriverError) -> int:
     if isinstance(error, ConfigurationError):
         return int(ErrorCode.GENERIC_ERROR)
     return int(ErrorCode.GENERIC_ERROR)
-

@@ -1,7 +1,8 @@
 """What the conductor's kernels reach, and the part of its turn that needs no Python.
 
-`run` repeats the numeric part of the turn (rebuilding images, moving publication limits) and comes back as soon as there is
-something that only Python can do: a client's command, an event from an agent, a timer, an image's first loss.
+`run` repeats the numeric part of the turn (rebuilding images, moving publication limits) and comes
+back as soon as there is something that only Python can do: a client's command, an event from an
+agent, a timer, an image's first loss.
 """
 
 from typing import Any, NamedTuple
@@ -84,9 +85,7 @@ def track(state, now_ns, now_ms):
     agent = state.agent[0]
     work_count = 0
     for index in range(agent.image_count):
-        work_count += image_tracker.track_rebuild(
-            state, state.active_images[index], now_ns, now_ms
-        )
+        work_count += image_tracker.track_rebuild(state, state.active_images[index], now_ns, now_ms)
     for index in range(agent.limit_count):
         work_count += publication_limit.update(state, state.active_limits[index])
     return work_count
@@ -107,7 +106,8 @@ def needs_shell(state):
 def run(state, deadline_ns):
     """Take numeric turns until the shell is needed or the deadline has come, idling in between.
 
-    At least one turn is taken, since something may wait for the shell that only these turns bring about.
+    At least one turn is taken, since something may wait for the shell that only these turns bring
+    about.
     """
     now_ns = system.monotonic_ns()
     while True:

@@ -1,7 +1,9 @@
-"""Every setting of a media driver: its unit, default, bounds and the name of its environment variable.
+"""Every setting of a media driver: its unit, default, bounds and the name of its environment
+variable.
 
-A setting is read from the environment by the process's entry and then passed down as a value; `conclude` checks all of them
-together and reports every failure at once. Names and defaults are Aeron's. Source: spec 10.1, Aeron 1.53.
+A setting is read from the environment by the process's entry and then passed down as a value;
+`conclude` checks all of them together and reports every failure at once. Names and defaults are
+Aeron's. Source: spec 10.1, Aeron 1.53.
 """
 
 import getpass
@@ -40,7 +42,7 @@ IDLE_MODES = {
     "spin": idle.SPIN,
     "spinning": idle.SPIN,
 }
-"""The idle strategies by the names that settings use; the argument of sleeping ones is their duration."""
+"""The idle strategies by the names that settings use; the sleeping ones take a duration."""
 
 _SIZE_SUFFIXES = {"k": KIB, "m": MIB, "g": GIB}
 _DURATION_SUFFIXES = (("ns", 1), ("us", US), ("ms", MS), ("s", SECOND))
@@ -48,7 +50,9 @@ _DURATION_SUFFIXES = (("ns", 1), ("us", US), ("ms", MS), ("s", SECOND))
 
 def default_directory() -> Path:
     """Where a driver lives unless told otherwise: shared memory if there is any."""
-    parent = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(os.environ.get("TMPDIR", "/tmp"))
+    parent = (
+        Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(os.environ.get("TMPDIR", "/tmp"))
+    )
     return parent / f"aeron-{getpass.getuser()}"
 
 
@@ -101,9 +105,11 @@ def _flag(env: str, default: bool) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """The settings; durations in nanoseconds and lengths in bytes unless the name says otherwise."""
+    """The settings; durations in nanoseconds and lengths in bytes unless a name says else."""
 
-    dir: Path = field(default_factory=default_directory, metadata={"env": "AERON_DIR", "parse": Path})
+    dir: Path = field(
+        default_factory=default_directory, metadata={"env": "AERON_DIR", "parse": Path}
+    )
     dir_delete_on_start: bool = _flag("AERON_DIR_DELETE_ON_START", False)
     dir_delete_on_shutdown: bool = _flag("AERON_DIR_DELETE_ON_SHUTDOWN", False)
     threading_mode: str = _setting("AERON_THREADING_MODE", DEDICATED, str.upper)
@@ -138,14 +144,16 @@ class Context:
     conductor_buffer_length: int = _size("AERON_CONDUCTOR_BUFFER_LENGTH", MIB + 768)
     clients_buffer_length: int = _size("AERON_CLIENTS_BUFFER_LENGTH", MIB + 128)
     counters_buffer_length: int = _size("AERON_COUNTERS_BUFFER_LENGTH", 8 * MIB, MIB, 500 * MIB)
-    error_buffer_length: int = _size("AERON_ERROR_BUFFER_LENGTH", 4 * MIB, MIB)
+    error_buffer_length: int = _size("AERON_ERROR_BUFFER_LENGTH", 4 * MIB, 4 * MIB)
     loss_report_buffer_length: int = _size("AERON_LOSS_REPORT_BUFFER_LENGTH", MIB, 4 * KIB)
     counters_free_to_reuse_timeout_ns: int = _duration(
         "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT", SECOND
     )
     send_to_status_poll_ratio: int = _setting("AERON_SEND_TO_STATUS_POLL_RATIO", 6, int, 1)
     nak_unicast_delay_ns: int = _duration("AERON_NAK_UNICAST_DELAY", 1_000, 1_000)
-    nak_unicast_retry_delay_ratio: int = _setting("AERON_NAK_UNICAST_RETRY_DELAY_RATIO", 100, int, 1)
+    nak_unicast_retry_delay_ratio: int = _setting(
+        "AERON_NAK_UNICAST_RETRY_DELAY_RATIO", 100, int, 1
+    )
     retransmit_unicast_delay_ns: int = _duration("AERON_RETRANSMIT_UNICAST_DELAY", 0)
     retransmit_unicast_linger_ns: int = _duration("AERON_RETRANSMIT_UNICAST_LINGER", 10 * MS)
     max_resend: int = _setting("AERON_MAX_RESEND", 16, int, 1, 256)
@@ -158,8 +166,12 @@ class Context:
     )
     untethered_resting_timeout_ns: int = _duration("AERON_UNTETHERED_RESTING_TIMEOUT", 10 * SECOND)
     reserved_session_id_low: int = _setting("AERON_PUBLICATION_RESERVED_SESSION_ID_LOW", -1, int)
-    reserved_session_id_high: int = _setting("AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH", 1_000, int)
-    conductor_cycle_threshold_ns: int = _duration("AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD", 100 * MS)
+    reserved_session_id_high: int = _setting(
+        "AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH", 1_000, int
+    )
+    conductor_cycle_threshold_ns: int = _duration(
+        "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD", 100 * MS
+    )
     sender_cycle_threshold_ns: int = _duration("AERON_DRIVER_SENDER_CYCLE_THRESHOLD", 100 * MS)
     receiver_cycle_threshold_ns: int = _duration("AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD", 100 * MS)
     messages_per_send_max: int = _setting(

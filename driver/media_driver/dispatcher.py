@@ -1,12 +1,13 @@
-"""Which image a packet belongs to: subscriptions' interest, and the state of each session on each endpoint.
+"""Which image a packet belongs to: subscriptions' interest, and the state of each session on each
+endpoint.
 
     unknown --data--> PENDING_SETUP --SETUP--> INIT_IN_PROGRESS --image added--> image slot
        |                                            ^                              |
        +--SETUP------------------------------------+        removed, not at EOS --> COOL_DOWN
        +--nobody wants it--> NO_INTEREST
 
-A state is kept per (endpoint, stream, session); PENDING_SETUP asks the sender for a SETUP and gives up after a second, so
-that the next packet asks again. Source: spec 3.1, Aeron 1.53.
+A state is kept per (endpoint, stream, session); PENDING_SETUP asks the sender for a SETUP and gives
+up after a second, so that the next packet asks again. Source: spec 3.1, Aeron 1.53.
 """
 
 from driver.base import handoff
@@ -59,11 +60,18 @@ def on_data(state, endpoint, at, length, inbox_index, now_ns):
     if session != stream_map.ABSENT or is_ending:
         return
     if not _is_wanted(state, endpoint, stream_id, session_id):
-        stream_map.insert(state.sessions, endpoint, stream_id, session_id, NO_INTEREST)
+        _note_no_interest(state, endpoint, stream_id, session_id)
         return
     if _add_pending(state, endpoint, stream_id, session_id, now_ns):
         stream_map.insert(state.sessions, endpoint, stream_id, session_id, PENDING_SETUP)
         _elicit_setup(state, endpoint, stream_id, session_id, inbox_index)
+
+
+@kernel
+def _note_no_interest(state, endpoint, stream_id, session_id):
+    """Make later packets cheap to ignore, unless wanted sessions would lack room."""
+    if stream_map.count(state.sessions) < state.sessions.size // 2:
+        stream_map.insert(state.sessions, endpoint, stream_id, session_id, NO_INTEREST)
 
 
 @kernel
@@ -86,9 +94,17 @@ def _elicit_setup(state, endpoint, stream_id, session_id, inbox_index):
     """Ask the source of a packet for a SETUP, with a status message that says nothing else."""
     channel = state.endpoints[endpoint]
     length = status_message.write(
-        state.scratch, 0,
-        frame_type.SEND_SETUP, session_id, stream_id, 0, 0, 0,
-        channel.receiver_id, channel.has_group_tag, channel.group_tag,
+        state.scratch,
+        0,
+        frame_type.SEND_SETUP,
+        session_id,
+        stream_id,
+        0,
+        0,
+        0,
+        channel.receiver_id,
+        channel.has_group_tag,
+        channel.group_tag,
     )
     if channel.has_control:
         image_receiver.send_to(state, endpoint, length, channel.control, channel.control_length)
@@ -121,7 +137,7 @@ def on_setup(state, endpoint, at, length, inbox_index, now_ns):
         if _is_wanted(state, endpoint, stream_id, session_id):
             _create_image(state, endpoint, at, inbox_index)
         else:
-            stream_map.insert(state.sessions, endpoint, stream_id, session_id, NO_INTEREST)
+            _note_no_interest(state, endpoint, stream_id, session_id)
 
 
 @kernel
@@ -135,7 +151,7 @@ def _images_of(state, endpoint, stream_id):
 
 @kernel
 def _create_image(state, endpoint, at, inbox_index):
-    """Ask the conductor for an image. While it is being made, packets of the session are ignored."""
+    """Ask the conductor for an image; until it is there, packets of the session are ignored."""
     packet = state.inbox.slots
     record = state.record
     stream_id, session_id = setup.stream_id(packet, at), setup.session_id(packet, at)
@@ -156,7 +172,9 @@ def _create_image(state, endpoint, at, inbox_index):
     record[SOURCE_LENGTH] = transport.source_length(state.inbox, inbox_index)
     for word in range(SOURCE_WORDS):
         record[SOURCE + word] = get_i32(source, 4 * word)
-    if handoff.put(state.events, record):
+    # Sessions come from the network in any number; an answer about every slot must still fit.
+    answers_max = state.images.size + state.endpoints.size
+    if handoff.room(state.events) > answers_max and handoff.put(state.events, record):
         stream_map.insert(state.sessions, endpoint, stream_id, session_id, INIT_IN_PROGRESS)
     else:
         counters.increment(state.counters, system_counters.CONDUCTOR_PROXY_FAILS)
@@ -198,13 +216,13 @@ def forget(state, endpoint, stream_id, session_id, only_state):
 
 
 @kernel
-def _forget_no_interest(state, endpoint, stream_id):
-    """A subscription to all sessions arrived: those that nobody wanted get another chance."""
+def _forget_all(state, endpoint, stream_id, only_state):
+    """Drop all sessions of a stream that are in `only_state`."""
     index = 0
     while index < state.sessions.size:
         entry = state.sessions[index]
         same = entry.used and entry.endpoint == endpoint and entry.stream_id == stream_id
-        if same and entry.value == NO_INTEREST:
+        if same and entry.value == only_state:
             # A removal may move another entry here, so the same index is looked at again.
             stream_map.remove(state.sessions, endpoint, stream_id, entry.session_id)
         else:
@@ -223,7 +241,8 @@ def add_interest(state, endpoint, stream_id, has_session, session_id):
         forget(state, endpoint, stream_id, session_id, NO_INTEREST)
     else:
         stream_map.insert(state.interests, endpoint, stream_id, 0, ALL_SESSIONS)
-        _forget_no_interest(state, endpoint, stream_id)
+        # Those that nobody wanted get another chance.
+        _forget_all(state, endpoint, stream_id, NO_INTEREST)
 
 
 @kernel
@@ -250,3 +269,5 @@ def remove_interest(state, endpoint, stream_id, has_session, session_id):
         stream_map.insert(state.interests, endpoint, stream_id, 0, SOME_SESSIONS)
     else:
         stream_map.remove(state.interests, endpoint, stream_id, 0)
+        _forget_all(state, endpoint, stream_id, NO_INTEREST)
+        _forget_all(state, endpoint, stream_id, COOL_DOWN)

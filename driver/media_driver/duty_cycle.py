@@ -1,6 +1,7 @@
 """How long an agent's turns take: the longest so far, and how many were longer than a threshold.
 
-A turn's length is the time since the turn before it began, idling included, as tools expect to see it.
+A turn's length is the time since the turn before it began, idling included, as tools expect to see
+it.
 """
 
 import numpy as np

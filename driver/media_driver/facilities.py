@@ -1,4 +1,5 @@
-"""What the conductor's parts share: settings, the cnc file, the agents' state, and the ways to reach them.
+"""What the conductor's parts share: settings, the cnc file, the agents' state, and the ways to
+reach them.
 
 One value made by the composition root and handed to each part; nothing here decides anything.
 """

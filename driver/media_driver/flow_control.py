@@ -1,9 +1,10 @@
-"""How far a sender may run: receivers as a stream's flow control sees them, and the limit they allow.
+"""How far a sender may run: receivers as a stream's flow control sees them, and the limit they
+allow.
 
-Each publication has a row of RECEIVERS_MAX records. A receiver is known by the id it put into its status messages; it is
-alive until no status message came for the connection time-out, or it said that it is done.
-The strategy decides how their limits combine; `MAX` (unicast, and the default of a group) follows
-the fastest. Source: spec of Aeron 1.53's flow control strategies.
+Each publication has a row of RECEIVERS_MAX records. A receiver is known by the id it put into its
+status messages; it is alive until no status message came for the connection time-out, or it said
+that it is done. The strategy decides how their limits combine; `MAX` (unicast, and the default of a
+group) follows the fastest. Source: spec of Aeron 1.53's flow control strategies.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from driver.base.jit import kernel
 MAX = 0
 
 RECEIVERS_MAX = 64
-"""Receivers remembered for one publication; a further one still moves the limit, but not liveness."""
+"""Receivers remembered for one publication; a further one moves the limit, but not liveness."""
 
 RECEIVER = np.dtype(
     [

@@ -1,7 +1,8 @@
-"""One image in the receiver: packets are filed, status messages and NAKs leave, lost ranges of unreliable streams are padded.
+"""One image in the receiver: packets are filed, status messages and NAKs leave, lost ranges of
+unreliable streams are padded.
 
     last status position        + term_length / 2
-       |------------------------------|            a packet that ends beyond is an over-run: counted, dropped
+       |------------------------------|  a packet that ends beyond is an over-run: counted, dropped
        |   <- only packets that start at or behind it are filed; earlier ones are under-runs
 
 Source: spec 3.3, 3.5, 3.6 and 3.8, Aeron 1.53.
@@ -21,7 +22,7 @@ from driver.media_driver.receiver_state import SEND_FAILED
 from driver.wire import data, frame_type, header, nak, status_message
 
 CONNECTION_TIMEOUT_NS = 5 * NS_PER_SECOND
-"""An answer goes to a connection only this long after its last packet. Source: Aeron 1.53 C driver."""
+"""An answer goes to a connection only this long after its last packet. Source: Aeron 1.53 C."""
 
 
 @kernel
@@ -32,13 +33,21 @@ def send_to(state, endpoint_slot, length, name, name_length):
         endpoint.fd, state.scratch, 0, length, name, name_length, state.links
     )
     if result < 0:
-        state.record[0] = SEND_FAILED
-        state.record[1] = endpoint_slot
-        state.record[2] = result
-        handoff.put(state.events, state.record)
+        _report_failure(state, endpoint_slot, result)
     elif result < length:
         counters.add_atomic(state.counters, system_counters.SHORT_SENDS, 1)
     return result == length
+
+
+@kernel
+def _report_failure(state, endpoint_slot, error):
+    # Sending may fail at every turn; the queue belongs first to answers that must not be lost.
+    if not handoff.is_empty(state.events):
+        return
+    state.record[0] = SEND_FAILED
+    state.record[1] = endpoint_slot
+    state.record[2] = error
+    handoff.put(state.events, state.record)
 
 
 @kernel
@@ -72,7 +81,7 @@ def insert_packet(state, slot, connection_index, at, length, inbox_index, now_ns
         log = bytes_at(rec.log_address, rec.log_length)
         base = position.index(begin, rec.bits) * rec.term_length
         rebuilder.insert(log, base, term_offset, packet, at, length)
-        # The frame is visible before the counter moves, so the high-water mark never points at nothing.
+        # The frame is visible before the counter moves: the high-water mark points at something.
         counters.propose_max_release(state.counters, rec.hwm_id, end)
     else:
         counters.increment(state.counters, system_counters.FLOW_CONTROL_UNDER_RUNS)
@@ -202,9 +211,7 @@ def _process_pending_loss(state, slot, now_ns):
         if gap_filler.try_fill(log, base, rec.meta_at, term_id, offset, length):
             counters.increment(state.counters, system_counters.LOSS_GAP_FILLS)
         return 1
-    nak_length = nak.write(
-        state.scratch, 0, rec.session_id, rec.stream_id, term_id, offset, length
-    )
+    nak_length = nak.write(state.scratch, 0, rec.session_id, rec.stream_id, term_id, offset, length)
     first = slot * image.CONNECTIONS_MAX
     for index in range(first, first + rec.connection_count):
         connection = state.connections[index]

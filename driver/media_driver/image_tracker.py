@@ -1,15 +1,23 @@
-"""The conductor's share of an image: rcv-pos moves over what is contiguous, gaps are reported, windows offered.
+"""The conductor's share of an image: rcv-pos moves over what is contiguous, gaps are reported,
+windows offered.
 
-A status message acknowledges the slowest subscriber, not rcv-pos: a slow reader holds its sender back. The receiver is
-told only when the reader has moved by a quarter of the window; it repeats the last word by itself.
+A status message acknowledges the slowest subscriber, not rcv-pos: a slow reader holds its sender
+back. The receiver is told only when the reader has moved by a quarter of the window; it repeats the
+last word by itself.
 Source: spec 3.4 and 3.5, Aeron 1.53.
 """
 
 from driver.base.atomics import bytes_at
 from driver.base.jit import kernel
 from driver.cnc import counters
-from driver.media_driver import congestion_control, loss_detector, loss_report, publication_image
-from driver.media_driver import subscriber_positions, term_cleaning
+from driver.media_driver import (
+    congestion_control,
+    loss_detector,
+    loss_report,
+    publication_image,
+    subscriber_positions,
+    term_cleaning,
+)
 
 
 @kernel
@@ -58,7 +66,7 @@ def track_rebuild(state, slot, now_ns, now_ms):
 
 @kernel
 def _report_loss(state, slot, now_ms):
-    """Count the gap in the loss report; the shell makes the entry when an image loses something first."""
+    """Count the gap in the loss report; the shell makes the entry at an image's first loss."""
     image = state.images[slot]
     lost_bytes = loss_detector.uncounted_loss(image)
     if lost_bytes == 0:

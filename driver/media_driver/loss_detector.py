@@ -1,7 +1,7 @@
 """Which gap to ask for, when, and when again: one active gap of an image at a time.
 
     rcv-pos                       rcv-hwm
-      | f | f |   gap    | f |  gap |       only the first gap is active; a gap whose extent changed is another
+      | f | f |   gap    | f |  gap |   only the first is active; of another extent, it is another
       +---+---+----------+---+------+       gap, with a delay of its own before it is asked for
 
 Pure but for the image's record; time is an argument. Source: spec 3.5, Aeron 1.53.
@@ -48,7 +48,7 @@ def scan(image, log, rebuild_position, hwm_position, now_ns):
 
 @kernel
 def uncounted_loss(image):
-    """Bytes of the active gap that the loss report has not counted; they count as counted from now on."""
+    """Bytes of the active gap that were not counted yet; they are from now on."""
     begin, end = image.gap_offset, image.gap_offset + image.gap_length
     if image.counted_loss_term_id == image.gap_term_id:
         begin = max(begin, image.counted_loss_end)

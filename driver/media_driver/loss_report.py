@@ -1,12 +1,13 @@
 """loss-report.dat: what each image lost, for tools to read while the driver runs.
 
-    0          8           16          24         32       36       40            align 4        (next entry: align 64)
+    0          8           16          24         32       36       40            align 4, next 64
     +----------+-----------+-----------+----------+--------+--------+-------------+--------------+
     | observed | bytes     | first ms  | last ms  | session| stream | channel len | source len   |
     | count    | lost      |           |          |        |        | + text      | + text       |
     +----------+-----------+-----------+----------+--------+--------+-------------+--------------+
 
-The count is released last when an entry is made, so a reader stops at the first count that is not positive.
+The count is released last when an entry is made, so a reader stops at the first count that is not
+positive.
 Source: spec 10.6, Aeron 1.53.
 """
 
@@ -54,7 +55,13 @@ class LossReport:
         self._next_at = 0
 
     def create_entry(
-        self, lost_bytes: int, now_ms: int, session_id: int, stream_id: int, channel: str, source: str
+        self,
+        lost_bytes: int,
+        now_ms: int,
+        session_id: int,
+        stream_id: int,
+        channel: str,
+        source: str,
     ) -> int:
         """Start an entry with its first observation. Returns its offset, or FULL."""
         channel_bytes, source_bytes = channel.encode("ascii", "replace"), source.encode()

@@ -5,7 +5,8 @@
     with MediaDriver(Context(dir=..., threading_mode=INVOKER)) as driver:
         driver.invoke()                                 turns are taken by whoever calls
 
-Each agent of a threaded driver runs its kernel in quanta, without the GIL. Source: spec 10.2, 10.4 and 10.5, Aeron 1.53.
+Each agent of a threaded driver runs its kernel in quanta, without the GIL. Source: spec 10.2, 10.4
+and 10.5, Aeron 1.53.
 """
 
 import os
@@ -71,6 +72,7 @@ class MediaDriver:
         self.clock = clock or SystemClock()
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
+        self._is_closed = False
         self.failure: BaseException | None = None
         """What ended an agent's thread, if anything did."""
         take_directory(self.context, self.clock)
@@ -129,9 +131,8 @@ class MediaDriver:
             sparse=True,
         )
 
-    def _make_parts(
-        self, sockets: Sockets, resolver: Resolver, links: object, rng: random.Random
-    ) -> tuple[Facilities, CountersManager]:
+    def _make_counters(self) -> CountersManager:
+        """The driver's own counters come first, each at the id that tools know it by."""
         context, cnc = self.context, self._cnc
         values = cnc.counters_values
         manager = CountersManager(
@@ -146,13 +147,23 @@ class MediaDriver:
             assert allocated == counter_id
         counters.set_release(values, system_counters.AERON_VERSION, system_counters.VERSION_NUMBER)
         counters.set_release(
-            values, system_counters.CONTROL_PROTOCOL_VERSION, system_counters.CONTROL_PROTOCOL_NUMBER
+            values,
+            system_counters.CONTROL_PROTOCOL_VERSION,
+            system_counters.CONTROL_PROTOCOL_NUMBER,
         )
         counters.set_release(
             values,
             system_counters.BYTES_CURRENTLY_MAPPED,
             cnc.mapping.length + self._loss_report.length,
         )
+        return manager
+
+    def _make_parts(
+        self, sockets: Sockets, resolver: Resolver, links: object, rng: random.Random
+    ) -> tuple[Facilities, CountersManager]:
+        context, cnc = self.context, self._cnc
+        values = cnc.counters_values
+        manager = self._make_counters()
         sending = sender_state.make_sender_state(
             values,
             duty_cycle.make_duty_cycle(
@@ -250,7 +261,8 @@ class MediaDriver:
             runs = {}
         else:
             runs = {
-                "conductor": conductor.run, "sender": self._run_sender,
+                "conductor": conductor.run,
+                "sender": self._run_sender,
                 "receiver": self._run_receiver,
             }
         for name, run in runs.items():
@@ -288,7 +300,13 @@ class MediaDriver:
         self._stopping.set()
 
     def close(self) -> None:
-        """Stop the agents, remove their logs, and tell clients that the driver has left."""
+        """Stop the agents, remove their logs, and tell clients that the driver has left.
+
+        May be called again.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.stop()
         for thread in self._threads:
             thread.join()

@@ -1,9 +1,9 @@
 """A stream being sent: what the sender keeps about one network publication, as one record.
 
-A record belongs to the sender from the moment it is handed over until the sender has said that it let go. The
-conductor reads a few of its words meanwhile; those are published with release through `words`, the same memory seen
-as bytes, and are listed in `SHARED`. Times are monotonic nanoseconds; positions count bytes from the
-start of the stream.
+A record belongs to the sender from the moment it is handed over until the sender has said that it
+let go. The conductor reads a few of its words meanwhile; those are published with release through
+`words`, the same memory seen as bytes, and are listed in `SHARED`. Times are monotonic nanoseconds;
+positions count bytes from the start of the stream.
 """
 
 from collections.abc import Sequence
@@ -74,8 +74,9 @@ NETWORK_PUBLICATION = np.dtype(
 SHARED: Sequence[str] = ("has_receivers", "has_unicast_eos")
 
 RECORD_LENGTH = NETWORK_PUBLICATION.itemsize
-HAS_RECEIVERS = NETWORK_PUBLICATION.fields["has_receivers"][1]
-HAS_UNICAST_EOS = NETWORK_PUBLICATION.fields["has_unicast_eos"][1]
+_FIELDS = dict(NETWORK_PUBLICATION.fields or {})
+HAS_RECEIVERS = _FIELDS["has_receivers"][1]
+HAS_UNICAST_EOS = _FIELDS["has_unicast_eos"][1]
 
 
 def make_publications(capacity: int) -> tuple[np.recarray, np.ndarray]:

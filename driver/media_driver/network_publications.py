@@ -1,9 +1,12 @@
-"""The publications that go out over UDP: made for clients, handed to the sender, ended in good order.
+"""The publications that go out over UDP: made for clients, handed to the sender, ended in good
+order.
 
-The sender's record and the conductor's record of a publication are freed only after the sender has said that it let go.
+The sender's record and the conductor's record of a publication are freed only after the sender has
+said that it let go.
 Source: spec 4.8, 7.3 and 8.2, Aeron 1.53.
 """
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -94,7 +97,12 @@ class NetworkPublications:
         endpoint = self._endpoints.get_or_open(channel, registration_id)
         try:
             publication = self._create(
-                registration_id, client_id, stream_id, endpoint, channel_text, parameters,
+                registration_id,
+                client_id,
+                stream_id,
+                endpoint,
+                channel_text,
+                parameters,
                 is_exclusive=is_exclusive,
             )
         except BaseException:
@@ -108,9 +116,9 @@ class NetworkPublications:
         for item in self.publications:
             same = item.endpoint.channel.canonical_form == channel.canonical_form
             same = same or channel.matches_tag(item.endpoint.channel)
-            if same and item.stream_id == stream_id and not item.is_exclusive:
-                if item.state is State.ACTIVE:
-                    return item
+            same = same and item.stream_id == stream_id and not item.is_exclusive
+            if same and item.state is State.ACTIVE:
+                return item
         return None
 
     def _refuse_session_clash(
@@ -143,25 +151,26 @@ class NetworkPublications:
             in_use = {item.session_id for item in self.publications if item.stream_id == stream_id}
             session_id = self._session_ids.next(in_use)
         is_group = endpoint.channel.has_group_semantics
-        log = create_log(
-            parts, registration_id, session_id, stream_id, parameters, start,
-            is_exclusive=is_exclusive, is_group=is_group,
-        )
-        slot, limit_slot = self._slots.take(), self._limit_slots.take()
-        kind = "exclusive" if is_exclusive else "concurrent"
-        identity = (registration_id, client_id, session_id, stream_id, channel_text)
-        make = parts.counters.stream
-        at = start.position
-        ids = [
-            make(
-                stream_counters.PUBLISHER_POSITION, *identity, name=f"pub-pos ({kind})", value=at
-            ),
-            make(stream_counters.PUBLISHER_LIMIT, *identity, value=at),
-            make(stream_counters.SENDER_POSITION, *identity, value=at),
-            make(stream_counters.SENDER_LIMIT, *identity, value=at),
-            make(stream_counters.SENDER_BACK_PRESSURE, *identity),
-            make(stream_counters.SENDER_NAKS_RECEIVED, *identity),
-        ]
+        # Whatever runs out half-way, what was taken until then is given back.
+        with ExitStack() as undo:
+            log = create_log(
+                parts,
+                registration_id,
+                session_id,
+                stream_id,
+                parameters,
+                start,
+                is_exclusive=is_exclusive,
+                is_group=is_group,
+            )
+            undo.callback(delete_log, parts, log)
+            slot = self._slots.take()
+            undo.callback(self._slots.give_back, slot)
+            limit_slot = self._limit_slots.take()
+            undo.callback(self._limit_slots.give_back, limit_slot)
+            identity = (registration_id, client_id, session_id, stream_id, channel_text)
+            ids = self._make_counters(undo, identity, start.position, is_exclusive=is_exclusive)
+            undo.pop_all()
         record = parts.conductor.limits[limit_slot]
         fill_limit(record, log, parameters, start, NETWORK)
         record["slot"] = slot
@@ -173,12 +182,46 @@ class NetworkPublications:
         agent = parts.conductor.agent[0]
         append_slot(parts.conductor.active_limits, agent, "limit_count", limit_slot)
         return NetworkPublication(
-            registration_id=registration_id, client_id=client_id, session_id=session_id,
-            stream_id=stream_id, channel_text=channel_text, parameters=parameters,
-            is_exclusive=is_exclusive, log=log, limit_slot=limit_slot, record=record,
-            holders={registration_id}, counter_ids=ids, endpoint=endpoint, slot=slot,
-            snd_pos_id=ids[2], pub_lmt_id=ids[1], values=parts.values,
+            registration_id=registration_id,
+            client_id=client_id,
+            session_id=session_id,
+            stream_id=stream_id,
+            channel_text=channel_text,
+            parameters=parameters,
+            is_exclusive=is_exclusive,
+            log=log,
+            limit_slot=limit_slot,
+            record=record,
+            holders={registration_id},
+            counter_ids=ids,
+            endpoint=endpoint,
+            slot=slot,
+            snd_pos_id=ids[2],
+            pub_lmt_id=ids[1],
+            values=parts.values,
         )
+
+    def _make_counters(
+        self,
+        undo: ExitStack,
+        identity: tuple[int, int, int, int, str],
+        at: int,
+        *,
+        is_exclusive: bool,
+    ) -> list[int]:
+        kind = "exclusive" if is_exclusive else "concurrent"
+        ids = []
+        for type_id, name, value in (
+            (stream_counters.PUBLISHER_POSITION, f"pub-pos ({kind})", at),
+            (stream_counters.PUBLISHER_LIMIT, None, at),
+            (stream_counters.SENDER_POSITION, None, at),
+            (stream_counters.SENDER_LIMIT, None, at),
+            (stream_counters.SENDER_BACK_PRESSURE, None, 0),
+            (stream_counters.SENDER_NAKS_RECEIVED, None, 0),
+        ):
+            ids.append(self._parts.counters.stream(type_id, *identity, name=name, value=value))
+            undo.callback(self._parts.counters.free, ids[-1])
+        return ids
 
     def _fill_sender_record(
         self,

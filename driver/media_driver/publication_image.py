@@ -1,9 +1,10 @@
 """A stream being rebuilt: what receiver and conductor keep about one image, as one record.
 
-Two agents work on an image. The receiver files packets and answers; the conductor finds gaps and moves rcv-pos.
-The conductor tells the receiver what to acknowledge and what is lost through two small blocks of words guarded by a
-change number at each end: the writer raises `begin`, writes, then raises `end`; a reader takes `end` first and `begin` last
-and believes what it read only when both are equal.
+Two agents work on an image. The receiver files packets and answers; the conductor finds gaps and
+moves rcv-pos. The conductor tells the receiver what to acknowledge and what is lost through two
+small blocks of words guarded by a change number at each end: the writer raises `begin`, writes,
+then raises `end`; a reader takes `end` first and `begin` last and believes what it read only when
+both are equal.
 
     begin_sm_change  | sm_position, sm_window                    | end_sm_change
     begin_loss_change| loss_term_id, loss_offset, loss_length    | end_loss_change
@@ -107,7 +108,7 @@ RECORD_LENGTH = PUBLICATION_IMAGE.itemsize
 
 
 def _offset_of(name: str) -> int:
-    return int(PUBLICATION_IMAGE.fields[name][1])
+    return int(dict(PUBLICATION_IMAGE.fields or {})[name][1])
 
 
 LAST_PACKET_NS = _offset_of("last_packet_ns")

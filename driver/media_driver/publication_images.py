@@ -1,20 +1,26 @@
-"""The images of streams that come in over UDP: made when a SETUP arrives, tracked, and let go in good order.
+"""The images of streams that come in over UDP: made when a SETUP arrives, tracked, and let go in
+good order.
 
-    ACTIVE --nobody reads, silence, or end of stream--> DRAINING --consumed and 5 status intervals--> RELEASING
+    ACTIVE --nobody reads, silence, or end of stream--> DRAINING --consumed and 5 status
+    intervals--> RELEASING
 
-While an image drains, its status messages say so, which lets the sender finish early. Its log and counters are freed only
-after the receiver has let go. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where the two differ).
+While an image drains, its status messages say so, which lets the sender finish early. Its log and
+counters are freed only after the receiver has let go. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53
+(the C driver where the two differ).
 """
 
 import enum
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from driver.base.arith import wrap_i32
+from driver.base.errors import DriverError
 from driver.channel.socket_address import read_name
 from driver.cnc import counters
+from driver.command.command_type import ErrorCode
 from driver.logbuffer import descriptor, position
 from driver.logbuffer.log_buffer import LogBuffer
 from driver.logbuffer.parameters import LogParameters
@@ -31,11 +37,12 @@ from driver.media_driver.agent_proxy import SlotPool, append_slot, fill_record, 
 from driver.media_driver.channel_endpoints import ChannelEndpoint, ChannelEndpoints
 from driver.media_driver.command_error import CommandError
 from driver.media_driver.facilities import Facilities
+from driver.media_driver.publication_log import delete_log
 from driver.media_driver.subscriptions import Subscription, SubscriptionLinks
 from driver.wire import frame_type
 
 EOS_STATUS_INTERVALS = 5
-"""Status messages that say end of stream before an image goes. Source: Aeron 1.53, not configurable."""
+"""Status messages that say end of stream before an image goes. Source: Aeron 1.53, fixed."""
 
 
 class State(enum.Enum):
@@ -61,7 +68,7 @@ class PublicationImage:
     channel_text: str
     counter_ids: list[int]
     values: np.ndarray
-    positions: np.recarray
+    positions: np.ndarray
     is_rejoin: bool
     state: State = State.ACTIVE
     state_since_ns: int = 0
@@ -92,7 +99,10 @@ class PublicationImage:
         return min(self.rcv_position(), lowest) if count else self.rcv_position()
 
     def accepts_readers(self) -> bool:
-        """Whether a subscription that comes now may still join."""
+        """Whether a subscription that comes now may join: while somebody has yet to read it."""
+        if self.state is State.DRAINING:
+            lowest, count = self.readers()
+            return count > 0 and lowest < self.rcv_position()
         return self.state is State.ACTIVE
 
 
@@ -122,28 +132,41 @@ class PublicationImages:
             self._fail(event)
             return
         try:
-            image = self._create(event, endpoint, wanting, now_ns)
-        except Exception as error:
-            self._parts.record_error(11, f"image of {endpoint.channel.canonical_form}: {error}")
+            # Whatever runs out half-way, what was taken until then is given back.
+            with ExitStack() as undo:
+                image = self._create(undo, event, endpoint, wanting, now_ns)
+                undo.callback(self._links.unlink_stream, image)
+                for subscription in wanting:
+                    self._links.link(subscription, image)
+                undo.pop_all()
+        except (DriverError, OSError) as error:
+            self._parts.record_error(
+                ErrorCode.GENERIC_ERROR, f"image of {endpoint.channel.canonical_form}: {error}"
+            )
             self._fail(event)
             return
         self.images.append(image)
         # The image answers through the channel's socket for as long as it lives.
         endpoint.users += 1
-        for subscription in wanting:
-            self._links.link(subscription, image)
         append_slot(
-            self._parts.conductor.active_images, self._parts.conductor.agent[0], "image_count",
+            self._parts.conductor.active_images,
+            self._parts.conductor.agent[0],
+            "image_count",
             image.slot,
         )
         self._parts.receiver_proxy.ask(receiver_state.ADD_IMAGE, image.slot)
 
     def _fail(self, event: np.ndarray) -> None:
-        words = (event[dispatcher.ENDPOINT], event[dispatcher.STREAM_ID], event[dispatcher.SESSION_ID])
+        words = (
+            event[dispatcher.ENDPOINT],
+            event[dispatcher.STREAM_ID],
+            event[dispatcher.SESSION_ID],
+        )
         self._parts.receiver_proxy.ask(receiver_state.IMAGE_FAILED, *(int(word) for word in words))
 
     def _create(
         self,
+        undo: ExitStack,
         event: np.ndarray,
         endpoint: ChannelEndpoint,
         wanting: list[Subscription],
@@ -164,32 +187,50 @@ class PublicationImages:
             or bool(int(event[dispatcher.SETUP_FLAGS]) & frame_type.GROUP)
         )
         log = self._create_log(event, correlation_id, oldest, is_group=is_group)
+        undo.callback(delete_log, parts, log)
         identity = (
-            correlation_id, oldest.client_id, session_id, stream_id, oldest.channel_text,
+            correlation_id,
+            oldest.client_id,
+            session_id,
+            stream_id,
+            oldest.channel_text,
         )
         at = int(
             position.of(
-                int(event[dispatcher.ACTIVE_TERM_ID]), int(event[dispatcher.TERM_OFFSET]),
-                log.bits, log.initial_term_id,
+                int(event[dispatcher.ACTIVE_TERM_ID]),
+                int(event[dispatcher.TERM_OFFSET]),
+                log.bits,
+                log.initial_term_id,
             )
         )
-        make = parts.counters.stream
-        ids = [
-            make(stream_counters.RECEIVER_HWM, *identity, value=at),
-            make(stream_counters.RECEIVER_POSITION, *identity, value=at),
-            make(stream_counters.RECEIVER_NAKS_SENT, *identity),
-        ]
+        ids = []
+        for type_id, value in (
+            (stream_counters.RECEIVER_HWM, at),
+            (stream_counters.RECEIVER_POSITION, at),
+            (stream_counters.RECEIVER_NAKS_SENT, 0),
+        ):
+            ids.append(parts.counters.stream(type_id, *identity, value=value))
+            undo.callback(parts.counters.free, ids[-1])
         slot = self._slots.take()
+        undo.callback(self._slots.give_back, slot)
         record = parts.receiver.images[slot]
         self._fill_record(record, log, endpoint, oldest, ids, at, now_ns, is_group=is_group)
         record["correlation_id"] = correlation_id
         record["session_id"], record["stream_id"] = session_id, stream_id
         self._fill_connection(slot, event, endpoint, now_ns)
         return PublicationImage(
-            registration_id=correlation_id, session_id=session_id, stream_id=stream_id, log=log,
-            slot=slot, record=record, endpoint=endpoint,
-            source_identity=_source_text(event), channel_text=oldest.channel_text,
-            counter_ids=ids, values=parts.values, positions=parts.conductor.subscribers,
+            registration_id=correlation_id,
+            session_id=session_id,
+            stream_id=stream_id,
+            log=log,
+            slot=slot,
+            record=record,
+            endpoint=endpoint,
+            source_identity=_source_text(event),
+            channel_text=oldest.channel_text,
+            counter_ids=ids,
+            values=parts.values,
+            positions=parts.conductor.subscribers,
             is_rejoin=oldest.parameters.is_rejoin,
         )
 
@@ -297,7 +338,11 @@ class PublicationImages:
             lost_bytes = int(image.record["unreported_loss_bytes"])
             if lost_bytes and image.record["loss_entry_at"] == loss_report.NO_ENTRY:
                 image.record["loss_entry_at"] = self._parts.loss_report.create_entry(
-                    lost_bytes, now_ms, image.session_id, image.stream_id, image.channel_text,
+                    lost_bytes,
+                    now_ms,
+                    image.session_id,
+                    image.stream_id,
+                    image.channel_text,
                     image.source_identity,
                 )
                 image.record["unreported_loss_bytes"] = 0
@@ -336,8 +381,10 @@ class PublicationImages:
             image.state, image.state_since_ns = State.RELEASING, now_ns
             image.record["is_rebuilding"] = 0
             remove_slot(
-                self._parts.conductor.active_images, self._parts.conductor.agent[0],
-                "image_count", image.slot,
+                self._parts.conductor.active_images,
+                self._parts.conductor.agent[0],
+                "image_count",
+                image.slot,
             )
             self._links.unlink_stream(image)
             # Without a rejoin the session stays in cool-down; with one it may come back at once.
@@ -350,21 +397,15 @@ class PublicationImages:
         self.images.remove(image)
         for counter_id in image.counter_ids:
             self._parts.counters.free(counter_id)
-        self._delete_log(image)
+        delete_log(self._parts, image.log)
         self._slots.give_back(slot)
         self._endpoints.release(image.endpoint)
 
     def close(self) -> None:
         """Remove the logs of all; only after the receiver has stopped."""
         for image in self.images:
-            self._delete_log(image)
+            delete_log(self._parts, image.log)
         self.images.clear()
-
-    def _delete_log(self, image: PublicationImage) -> None:
-        length, path = image.log.length, image.log.path
-        image.log.close()
-        path.unlink(missing_ok=True)
-        self._parts.note_mapped(-length)
 
     def join(self, subscription: Subscription) -> None:
         """Let a new subscription read the images that its channel has already."""
@@ -372,7 +413,11 @@ class PublicationImages:
             same = image.endpoint is subscription.endpoint
             same = same and image.stream_id == subscription.stream_id
             if same and image.accepts_readers() and subscription.wants_session(image.session_id):
-                self._links.link(subscription, image)
+                try:
+                    self._links.link(subscription, image)
+                except DriverError as error:
+                    # The subscription was answered for already; it goes without this image.
+                    self._parts.record_error(ErrorCode.GENERIC_ERROR, str(error))
 
 
 def _source_name(event: np.ndarray) -> np.ndarray:
@@ -383,4 +428,3 @@ def _source_name(event: np.ndarray) -> np.ndarray:
 def _source_text(event: np.ndarray) -> str:
     address = read_name(_source_name(event), int(event[dispatcher.SOURCE_LENGTH]))
     return "unknown" if address is None else address.text
-

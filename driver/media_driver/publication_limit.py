@@ -1,10 +1,11 @@
-"""How far publishers may write: pub-pos and pub-lmt of every publication, moved in each conductor turn.
+"""How far publishers may write: pub-pos and pub-lmt of every publication, moved in each conductor
+turn.
 
     clean ... (dirty) ... slowest consumer ........ pub-lmt = slowest consumer + window
        |////////|              |                       |
 
-The limit moves only after what lies a term behind the slowest consumer was cleaned, so that nobody ever writes onto
-old frames. Source: spec 4.6, Aeron 1.53.
+The limit moves only after what lies a term behind the slowest consumer was cleaned, so that nobody
+ever writes onto old frames. Source: spec 4.6, Aeron 1.53.
 """
 
 import numpy as np

@@ -19,7 +19,7 @@ from driver.media_driver.sender_state import SEND_FAILED
 from driver.wire import data, frame_type, setup
 
 INITIAL_WINDOW_LENGTH = 128 * 1024
-"""Bounds one resend together with the term length. Source: Aeron 1.53, the default, whatever is configured."""
+"""Bounds one resend, with the term length. Source: Aeron 1.53, whatever is configured."""
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 
 
@@ -58,6 +58,9 @@ def send_control(state, endpoint_slot, length):
 
 @kernel
 def _report_failure(state, endpoint_slot, error):
+    # Sending may fail at every turn; the queue belongs first to answers that must not be lost.
+    if not handoff.is_empty(state.events):
+        return
     state.record[0] = SEND_FAILED
     state.record[1] = endpoint_slot
     state.record[2] = error
@@ -224,8 +227,8 @@ def _follow_receivers(state, slot, now_ns):
 def resend(state, slot, term_id, term_offset, length):
     """Send a range of a term again, as far as it is still in reach; partial frames are not sent.
 
-    Aeron checks only where the range begins; we also keep its end behind snd-pos, so that a forged NAK
-    cannot pull out frames beyond the receivers' window.
+    Aeron checks only where the range begins; we also keep its end behind snd-pos, so that a forged
+    NAK cannot pull out frames beyond the receivers' window.
     """
     pub = state.publications[slot]
     snd_pos = counters.get(state.counters, pub.snd_pos_id)

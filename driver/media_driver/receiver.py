@@ -1,7 +1,8 @@
 """The receiver's turn: commands, what every socket has, then what every image owes.
 
-`run` repeats turns inside one kernel, so that Python is entered only to start and to stop; `do_work` is one turn with the
-time as an argument, which is what tests and the simulator call. Source: spec 3.1 and 3.6, Aeron 1.53.
+`run` repeats turns inside one kernel, so that Python is entered only to start and to stop;
+`do_work` is one turn with the time as an argument, which is what tests and the simulator call.
+Source: spec 3.1 and 3.6, Aeron 1.53.
 """
 
 from driver.base import handoff, idle, system
@@ -51,7 +52,7 @@ def do_work(state, now_ns):
 
 @kernel
 def run(state, quantum_ns):
-    """Take turns until the quantum is over, idling in between; the shell looks at its own affairs then."""
+    """Take turns until the quantum is over, idling in between; then the shell has its turn."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -195,5 +196,5 @@ def _forget(slots, count, slot):
 def _answer(state, event, slot):
     state.record[0] = event
     state.record[1] = slot
-    # The conductor drains this queue every turn and hands out fewer slots than it holds.
+    # There is room: a slot is answered for once before it is given out again.
     handoff.put(state.events, state.record)

@@ -1,7 +1,9 @@
-"""Everything that the receiver's kernels reach: one named tuple of arrays, made once by the conductor.
+"""Everything that the receiver's kernels reach: one named tuple of arrays, made once by the
+conductor.
 
-The receiver owns all of it while it runs, except the log buffers behind the addresses, the counters, the two queues, and
-the words of an image that are the conductor's (see `publication_image`).
+The receiver owns all of it while it runs, except the log buffers behind the addresses, the
+counters, the two queues, and the words of an image that are the conductor's (see
+`publication_image`).
 """
 
 from typing import Any, NamedTuple
@@ -18,6 +20,8 @@ RECEIVE_SLOTS = 64
 DATA_SLOT_LENGTH = 65_536
 """Room for the largest UDP datagram."""
 PENDING_SETUPS_MAX = 1024
+CREATIONS_MAX = 1024
+"""Images that may be asked for before the conductor looks; there is room for answers beyond."""
 
 ADD_ENDPOINT = 1  # endpoint slot
 REMOVE_ENDPOINT = 2  # endpoint slot; answered by ENDPOINT_RELEASED
@@ -106,11 +110,11 @@ def make_receiver_state(
         polled=np.zeros(endpoints, dtype=np.int64),
         interests=make_stream_map(endpoints),
         wanted=make_stream_map(images),
-        sessions=make_stream_map(2 * images),
+        sessions=make_stream_map(4 * images),
         pending=np.zeros(PENDING_SETUPS_MAX, dtype=PENDING_SETUP).view(np.recarray),
         counters=counters,
         commands=handoff.make_queue(),
-        events=handoff.make_queue(),
+        events=handoff.make_queue(images + endpoints + CREATIONS_MAX),
         record=handoff.make_record(),
         scratch=np.zeros(64, dtype=np.uint8),
         inbox=transport.make_receive_batch(RECEIVE_SLOTS, DATA_SLOT_LENGTH),

@@ -1,8 +1,8 @@
 """Which NAK is answered, and when: resend actions with their delay and linger.
 
-An action is free, DELAYED (waiting to be sent) or LINGERING (sent, and deaf to the same request for a while, so that
-receivers that asked twice are not served twice). A unicast stream has one action, which a NAK
-for another range may take over; a group has `max_resend` of them.
+An action is free, DELAYED (waiting to be sent) or LINGERING (sent, and deaf to the same request for
+a while, so that receivers that asked twice are not served twice). A unicast stream has one action,
+which a NAK for another range may take over; a group has `max_resend` of them.
 Source: spec of Aeron 1.53's retransmit handler.
 """
 
@@ -37,6 +37,14 @@ def make_resends(publications: int) -> np.recarray:
 
 
 @kernel
+def clear(resends, row):
+    """Free all actions of a row: whatever lingers there belonged to another publication."""
+    first = row * RESENDS_MAX
+    for index in range(first, first + RESENDS_MAX):
+        resends[index].state = FREE
+
+
+@kernel
 def assign(resends, row, max_resend, is_group, term_id, term_offset):
     """Choose the action for a NAK that begins at `term_offset`.
 
@@ -52,8 +60,7 @@ def assign(resends, row, max_resend, is_group, term_id, term_offset):
             if free == NO_RESEND:
                 free = index
         elif (
-            rec.term_id == term_id
-            and rec.term_offset <= term_offset < rec.term_offset + rec.length
+            rec.term_id == term_id and rec.term_offset <= term_offset < rec.term_offset + rec.length
         ):
             return NO_RESEND
     if free != NO_RESEND:

@@ -1,14 +1,21 @@
 """The sender's turn: one command, every publication once, and now and then the control sockets.
 
-`run` repeats turns inside one kernel, so that Python is entered only to start and to stop; `do_work` is one turn with the
-time as an argument, which is what tests and the simulator call. Source: spec 4.1, Aeron 1.53.
+`run` repeats turns inside one kernel, so that Python is entered only to start and to stop;
+`do_work` is one turn with the time as an argument, which is what tests and the simulator call.
+Source: spec 4.1, Aeron 1.53.
 """
 
 from driver.base import handoff, idle, system
 from driver.base.jit import kernel
 from driver.cnc import counters
 from driver.media import stream_map
-from driver.media_driver import duty_cycle, publication_sender, sender_control, system_counters
+from driver.media_driver import (
+    duty_cycle,
+    publication_sender,
+    retransmit_handler,
+    sender_control,
+    system_counters,
+)
 from driver.media_driver import network_publication as publication
 from driver.media_driver.sender_state import (
     ADD_ENDPOINT,
@@ -51,7 +58,7 @@ def do_work(state, now_ns):
 
 @kernel
 def run(state, quantum_ns):
-    """Take turns until the quantum is over, idling in between; the shell looks at its own affairs then."""
+    """Take turns until the quantum is over, idling in between; then the shell has its turn."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -109,6 +116,7 @@ def _on_command(state):
 @kernel
 def _add_publication(state, slot):
     pub = state.publications[slot]
+    retransmit_handler.clear(state.resends, slot)
     state.active[state.agent[0].publication_count] = slot
     state.agent[0].publication_count += 1
     stream_map.insert(state.streams, pub.endpoint, pub.stream_id, pub.session_id, slot)
@@ -138,5 +146,5 @@ def _forget(slots, count, slot):
 def _answer(state, event, slot):
     state.record[0] = event
     state.record[1] = slot
-    # The conductor drains this queue every turn and hands out fewer slots than it holds.
+    # There is room: a slot is answered for once before it is given out again.
     handoff.put(state.events, state.record)

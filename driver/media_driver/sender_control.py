@@ -1,7 +1,9 @@
-"""What receivers tell the sender: status messages, NAKs and round-trip probes, one datagram at a time.
+"""What receivers tell the sender: status messages, NAKs and round-trip probes, one datagram at a
+time.
 
-A frame is checked once, here; what fails is counted as invalid and has no other effect. A frame of a kind that
-does not belong on a control socket is ignored. Source: spec 1.4 to 1.10, 4.3 and 4.7, Aeron 1.53.
+A frame is checked once, here; what fails is counted as invalid and has no other effect. A frame of
+a kind that does not belong on a control socket is ignored. Source: spec 1.4 to 1.10, 4.3 and 4.7,
+Aeron 1.53.
 """
 
 from driver.base.jit import kernel
@@ -10,7 +12,7 @@ from driver.logbuffer import position
 from driver.media import stream_map, transport
 from driver.media_driver import flow_control, publication_sender, system_counters
 from driver.media_driver import network_publication as publication
-from driver.wire import frame_type, header, nak, rtt_measurement, status_message
+from driver.wire import error, frame_type, header, nak, rtt_measurement, status_message
 
 TERM_LENGTH_MAX = 1 << 30
 
@@ -46,7 +48,15 @@ def _on_datagram(state, endpoint_slot, index, now_ns):
     elif kind == frame_type.RTTM:
         _on_rtt_measurement(state, endpoint_slot, at, length)
     elif kind == frame_type.ERR:
-        counters.increment(state.counters, system_counters.ERROR_FRAMES_RECEIVED)
+        _on_error(state, at, length)
+
+
+@kernel
+def _on_error(state, at, length):
+    if error.check(state.inbox.slots, at, length) < 0:
+        _count_invalid(state)
+        return
+    counters.increment(state.counters, system_counters.ERROR_FRAMES_RECEIVED)
 
 
 @kernel
@@ -151,6 +161,8 @@ def _apply_status(state, slot, at, flags, now_ns):
         pub.receivers_count = flow_control.on_receiver_alive(
             state.receivers, slot, pub.receivers_count, receiver_id, consumed, limit, now_ns
         )
+        # Whoever comes after a receiver that was done must be lingered for as well.
+        publication.set_has_unicast_eos_release(state.words, slot, 0)
     pub.has_initial_connection = 1
     publication.set_has_receivers_release(state.words, slot, int(pub.receivers_count > 0))
     sender_limit = counters.get(values, pub.snd_lmt_id)

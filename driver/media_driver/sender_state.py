@@ -1,6 +1,8 @@
-"""Everything that the sender's kernels reach: one named tuple of arrays, made once by the conductor.
+"""Everything that the sender's kernels reach: one named tuple of arrays, made once by the
+conductor.
 
-The sender owns all of it while it runs, except the log buffers behind the addresses, the counters, and the two queues.
+The sender owns all of it while it runs, except the log buffers behind the addresses, the counters,
+and the two queues.
 """
 
 from typing import Any, NamedTuple
@@ -100,7 +102,8 @@ def make_sender_state(
         streams=make_stream_map(publications),
         counters=counters,
         commands=handoff.make_queue(),
-        events=handoff.make_queue(),
+        # An answer about every slot, and one failure that was not heard of yet.
+        events=handoff.make_queue(publications + endpoints + 1),
         record=handoff.make_record(),
         scratch=np.zeros(64, dtype=np.uint8),
         ends=np.zeros(MESSAGES_PER_SEND_MAX, dtype=np.int64),

@@ -1,4 +1,5 @@
-"""Agents that share a thread: their turns interleaved in one kernel, so that none waits for another to idle.
+"""Agents that share a thread: their turns interleaved in one kernel, so that none waits for another
+to idle.
 
 Source: spec 10.2, Aeron 1.53 threading modes SHARED and SHARED_NETWORK.
 """
@@ -23,7 +24,7 @@ def run_network(sending, receiving, quantum_ns):
 
 @kernel
 def run_all(conducting, sending, receiving, deadline_ns):
-    """All three in turn until the deadline, or until the conductor's shell is needed; one turn at least."""
+    """All three in turn until the deadline or until the shell is needed; one turn at least."""
     now_ns = system.monotonic_ns()
     while True:
         duty_cycle.measure(conducting.cycle, conducting.counters, now_ns)

@@ -1,7 +1,7 @@
 """Type ids, keys and labels of the counters that belong to streams, channels and clients.
 
-    stream key:   registration id (i64) | session (i32) | stream (i32) | channel length (i32) | channel
-    channel key:  channel length (i32) | channel
+    stream key:   registration id (i64) | session (i32) | stream (i32) | channel length (i32) |
+    channel channel key:  channel length (i32) | channel
     address key:  id of the channel's status counter (i32) | length (i32) | address text
 
 Tools find a stream by these, so they are Aeron's to the byte. Source: spec 8.2 and 8.3, Aeron 1.53.

@@ -1,7 +1,8 @@
 """Who reads a log, and how far each has come: linked lists of sub-pos counters in one pool.
 
-An image, a network publication with spies and an IPC publication each own one list, by the index of its first entry.
-Only the conductor touches them. An entry that rests or is closed holds nobody back.
+An image, a network publication with spies and an IPC publication each own one list, by the index of
+its first entry. Only the conductor touches them. An entry that rests or is closed holds nobody
+back.
 """
 
 import numpy as np
@@ -54,9 +55,9 @@ def bounds(positions, first, values):
 
 
 class PositionPool:
-    """Hands out entries of the pool and keeps the lists; the owner's record holds the first index."""
+    """Hands out entries of the pool and keeps the lists; an owner's record heads its list."""
 
-    def __init__(self, positions: np.recarray) -> None:
+    def __init__(self, positions: np.ndarray) -> None:
         self._positions = positions
         self._free = list(range(positions.size - 1, -1, -1))
 

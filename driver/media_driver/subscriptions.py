@@ -1,8 +1,9 @@
 """Subscriptions, and which logs each of them reads: the links between readers and streams.
 
-A link is a reader's sub-pos counter in the list of the stream it reads. When it is made, the client hears of an available
-image; when the stream goes first, of an unavailable one. Removing a subscription says nothing about its
-images, as its client knows. Source: spec 3.10, 7.3 and 8.2, Aeron 1.53.
+A link is a reader's sub-pos counter in the list of the stream it reads. When it is made, the client
+hears of an available image; when the stream goes first, of an unavailable one. Removing a
+subscription says nothing about its images, as its client knows. Source: spec 3.10, 7.3 and 8.2,
+Aeron 1.53.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from driver.base.errors import StorageError
 from driver.channel.subscription_parameters import SubscriptionParameters
 from driver.channel.uri import ChannelUri
 from driver.command.image import AvailableImage, UnavailableImage
@@ -26,10 +28,13 @@ class Readable(Protocol):
     """What clients know the stream's log by."""
     session_id: int
     stream_id: int
-    log_path: Path
     source_identity: str
     record: np.record
     """Whose `first_subscriber` is the list of readers."""
+
+    @property
+    def log_path(self) -> Path:
+        """The file that clients map."""
 
     def join_position(self) -> int:
         """Where a new reader starts."""
@@ -90,7 +95,11 @@ class SubscriptionLinks:
             reference_id=stream.registration_id,
             value=position,
         )
-        index = self._parts.positions.add(stream.record, counter_id)
+        try:
+            index = self._parts.positions.add(stream.record, counter_id)
+        except StorageError:
+            self._parts.counters.free(counter_id)
+            raise
         subscription.links.append(Link(stream, counter_id, index))
         self._parts.clients.tell(
             AvailableImage(

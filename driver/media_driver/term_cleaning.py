@@ -1,7 +1,7 @@
 """Zeroing what every reader has left behind, so that a term is clean before it is written again.
 
     clean position          limit
-       |////////////|         |        at most to the end of the dirty term in one call, since cleaning happens
+       |////////////|         |    to the end of the dirty term at most, since cleaning happens
        +------------+---------+        in the conductor's turn and must not hold it up
 
 Source: spec 2.7, Aeron 1.53.
@@ -9,13 +9,16 @@ Source: spec 2.7, Aeron 1.53.
 
 from driver.base.atomics import bytes_at
 from driver.base.jit import kernel
-from driver.logbuffer import cleaner, position
+from driver.logbuffer import cleaner, frame, position
 
 
 @kernel
 def clean_to(owner, limit):
-    """Move the clean position of `owner` (a record with log fields) towards `limit`."""
-    length = limit - owner.clean_position
+    """Move the clean position of `owner` (a record with log fields) towards `limit`.
+
+    A limit comes from positions that clients write, so it need not be the end of a frame.
+    """
+    length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
     if length <= 0:
         return
     offset = position.term_offset(owner.clean_position, owner.term_length)

@@ -27,7 +27,7 @@ class _UserCounter:
 
 
 class UserCounters:
-    """The applications' own counters, by registration id; static ones by type and registration id."""
+    """The applications' own counters, by registration id; static ones by type as well."""
 
     def __init__(self, manager: CountersManager, clients: ClientProxy) -> None:
         self._manager = manager

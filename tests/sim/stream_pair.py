@@ -1,10 +1,11 @@
-"""One stream between a sender and a receiver in one process, on a hand-moved clock and a link in memory.
+"""One stream between a sender and a receiver in one process, on a moved clock and a link in memory.
 
-    publisher -> log -> sender ==(link: the test decides each datagram's fate)==> receiver -> image log -> subscriber
+    publisher -> log -> sender ==(the test decides each datagram's fate)==> receiver -> subscriber
                           ^                                                            |
                           +=======(status messages and NAKs, likewise)=================+
 
-The conductor's part of the image and of the limits runs through its own kernels; only files and commands are stood in for.
+The conductor's part of the image and of the limits runs through its own kernels; only files and
+commands are stood in for.
 """
 
 from collections.abc import Callable
@@ -75,18 +76,23 @@ class StreamPair:
         sending.peer[:] = self.names[1]
         cycles = [duty_cycle.make_duty_cycle(26 + 2 * i, 27 + 2 * i, 10**12) for i in range(3)]
         self.sender = sender_state.make_sender_state(self.values, cycles[1], links=self.links)
-        self.receiver = receiver_state.make_receiver_state(
-            self.values, cycles[2], links=self.links
-        )
+        self.receiver = receiver_state.make_receiver_state(self.values, cycles[2], links=self.links)
         self.conductor = conductor_state.make_conductor_state(
-            self.values, np.zeros(4096, np.uint8), np.zeros(65_536 + 768, np.uint8),
-            self.sender, self.receiver, cycles[0],
+            self.values,
+            np.zeros(4096, np.uint8),
+            np.zeros(65_536 + 768, np.uint8),
+            self.sender,
+            self.receiver,
+            cycles[0],
         )
         self.pool = PositionPool(self.conductor.subscribers)
         self.window, self.reliable, self.folder = window, reliable, folder
         shape = {
-            "session_id": SESSION_ID, "stream_id": STREAM_ID, "initial_term_id": initial_term_id,
-            "term_length": term_length, "mtu_length": mtu,
+            "session_id": SESSION_ID,
+            "stream_id": STREAM_ID,
+            "initial_term_id": initial_term_id,
+            "term_length": term_length,
+            "mtu_length": mtu,
         }
         self.log = LogBuffer.create(
             folder / "publication.logbuffer",
@@ -105,22 +111,45 @@ class StreamPair:
 
     def _fields(self, log: LogBuffer) -> dict[str, int]:
         return {
-            "log_address": address_of(log.log), "log_length": log.length, "meta_at": log.meta_at,
-            "term_length": log.term_length, "bits": int(bits_to_shift(log.term_length)),
+            "log_address": address_of(log.log),
+            "log_length": log.length,
+            "meta_at": log.meta_at,
+            "term_length": log.term_length,
+            "bits": int(bits_to_shift(log.term_length)),
             "initial_term_id": log.initial_term_id,
         }
 
     def _add_publication(self, mtu: int) -> None:
         endpoint = self.sender.endpoints[0]
         endpoint["fd"] = endpoint["control_fd"] = link.FIRST_FD
-        fill(self.sender.publications[SLOT], **self._fields(self.log), endpoint=0,
-             session_id=SESSION_ID, stream_id=STREAM_ID, mtu=mtu, signal_eos=1,
-             max_messages_per_send=4, max_resend=1, connection_timeout_ns=5_000 * MS,
-             retransmit_linger_ns=10 * MS, retransmit_window_multiple=16, snd_pos_id=SND_POS,
-             snd_lmt_id=SND_LMT, snd_bpe_id=SND_BPE, naks_received_id=NAKS_IN)
-        fill(self.conductor.limits[0], **self._fields(self.log), slot=SLOT, pub_pos_id=PUB_POS,
-             pub_lmt_id=PUB_LMT, snd_pos_id=SND_POS, first_subscriber=-1,
-             window_length=self.log.term_length // 2)
+        fill(
+            self.sender.publications[SLOT],
+            **self._fields(self.log),
+            endpoint=0,
+            session_id=SESSION_ID,
+            stream_id=STREAM_ID,
+            mtu=mtu,
+            signal_eos=1,
+            max_messages_per_send=4,
+            max_resend=1,
+            connection_timeout_ns=5_000 * MS,
+            retransmit_linger_ns=10 * MS,
+            retransmit_window_multiple=16,
+            snd_pos_id=SND_POS,
+            snd_lmt_id=SND_LMT,
+            snd_bpe_id=SND_BPE,
+            naks_received_id=NAKS_IN,
+        )
+        fill(
+            self.conductor.limits[0],
+            **self._fields(self.log),
+            slot=SLOT,
+            pub_pos_id=PUB_POS,
+            pub_lmt_id=PUB_LMT,
+            snd_pos_id=SND_POS,
+            first_subscriber=-1,
+            window_length=self.log.term_length // 2,
+        )
         self.conductor.agent[0]["limit_count"] = 1
         for operation in (sender_state.ADD_ENDPOINT, sender_state.ADD_PUBLICATION):
             self.tell(self.sender.commands, operation, 0)
@@ -145,17 +174,27 @@ class StreamPair:
         while handoff.take(self.receiver.events, record):
             assert record[0] == receiver_state.CREATE_IMAGE
             assert record[dispatcher.SESSION_ID] == SESSION_ID
-            fill(self.receiver.images[0], **self._fields(self.image_log), endpoint=0,
-                 session_id=SESSION_ID, stream_id=STREAM_ID,
-                 window_max=min(self.window, self.log.term_length // 2),
-                 next_window=min(self.window, self.log.term_length // 2),
-                 is_reliable=int(self.reliable), status_timeout_ns=200 * MS,
-                 nak_delay_ns=1_000 if self.reliable else 0,
-                 nak_retry_ns=100_000 if self.reliable else 0, hwm_id=HWM, rcv_pos_id=RCV_POS,
-                 naks_sent_id=NAKS_OUT, first_subscriber=-1, is_rebuilding=1,
-                 over_run_threshold=self.log.term_length // 2,
-                 sm_window=min(self.window, self.log.term_length // 2),
-                 loss_entry_at=loss_report.FULL)
+            fill(
+                self.receiver.images[0],
+                **self._fields(self.image_log),
+                endpoint=0,
+                session_id=SESSION_ID,
+                stream_id=STREAM_ID,
+                window_max=min(self.window, self.log.term_length // 2),
+                next_window=min(self.window, self.log.term_length // 2),
+                is_reliable=int(self.reliable),
+                status_timeout_ns=200 * MS,
+                nak_delay_ns=1_000 if self.reliable else 0,
+                nak_retry_ns=100_000 if self.reliable else 0,
+                hwm_id=HWM,
+                rcv_pos_id=RCV_POS,
+                naks_sent_id=NAKS_OUT,
+                first_subscriber=-1,
+                is_rebuilding=1,
+                over_run_threshold=self.log.term_length // 2,
+                sm_window=min(self.window, self.log.term_length // 2),
+                loss_entry_at=loss_report.FULL,
+            )
             self.pool.add(self.receiver.images[0], SUB_POS)
             self.conductor.agent[0]["image_count"] = 1
             self.tell(self.receiver.commands, receiver_state.ADD_IMAGE, 0)
@@ -198,8 +237,13 @@ class StreamPair:
             base = self.image_log.base(position)
             offset = position & (self.image_log.term_length - 1)
             count, end = reader.poll_frames(
-                self.image_log.log, base, self.image_log.term_length, offset,
-                self.image_log.term_length, room, 64,
+                self.image_log.log,
+                base,
+                self.image_log.term_length,
+                offset,
+                self.image_log.term_length,
+                room,
+                64,
             )
             if count == 0:
                 return

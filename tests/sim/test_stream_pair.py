@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from stream_pair import (  # noqa: E402
+from stream_pair import (
     HWM,
     NAKS_IN,
     NAKS_OUT,
@@ -20,8 +20,8 @@ from stream_pair import (  # noqa: E402
     StreamPair,
 )
 
-from driver.media_driver import system_counters  # noqa: E402
-from driver.wire import frame_type, header  # noqa: E402
+from driver.media_driver import system_counters
+from driver.wire import frame_type, header
 
 MESSAGES = [bytes([i & 0xFF]) * (1 + (i * 7919) % 5000) for i in range(200)]
 

@@ -26,6 +26,7 @@ def test_it_behaves_like_a_bounded_deque(puts: list[bool], capacity: int) -> Non
             if expected:
                 assert set(record) == {expected.popleft()}
         assert handoff.is_empty(queue) == (not expected)
+        assert handoff.room(queue) == capacity - len(expected)
 
 
 def test_two_threads_exchange_records_in_order() -> None:

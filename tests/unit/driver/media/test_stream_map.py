@@ -62,8 +62,11 @@ def test_a_full_table_takes_no_more_but_still_answers():
 
 def test_homes_spread_over_the_table():
     size = 1024
-    homes = [int(stream_map._home(size, 0, stream, session)) for stream in range(16)
-             for session in range(64)]
+    homes = [
+        int(stream_map._home(size, 0, stream, session))
+        for stream in range(16)
+        for session in range(64)
+    ]
     assert min(homes) >= 0
     assert max(homes) < size
     assert np.unique(homes).size > size // 2

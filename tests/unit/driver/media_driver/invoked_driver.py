@@ -1,8 +1,8 @@
 """A media driver whose turns the test takes: on a hand-moved clock, on links in memory.
 
-    client(...) --command--> ring -> MediaDriver(INVOKER) -> broadcast --> lab.take()
-                                        |        ^
-                                        mailboxes: outside ends are peers, inside ends find each other
+client(...) --command--> ring -> MediaDriver(INVOKER) -> broadcast --> lab.take()
+                                    |        ^
+                                    mailboxes: outside ends are peers, inside ends find each other
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from driver.base.clock import ManualClock
-from driver.channel.socket_address import SocketAddress, write_name
+from driver.channel.socket_address import SocketAddress, read_name, write_name
 from driver.cnc import broadcast, counters, ring_buffer
 from driver.cnc.cnc_file import CncFile, open_existing
 from driver.cnc.counters_reader import Counter, CountersReader
@@ -109,8 +109,6 @@ class Lab:
                     link.deliver(self.links, target, box.local, box.local_length, buf, 0, length)
 
     def _local(self, index: int) -> SocketAddress:
-        from driver.channel.socket_address import read_name
-
         box = self.links.mailboxes[index]
         address = read_name(box.local, int(box.local_length))
         assert address is not None

@@ -21,7 +21,7 @@ def publish_until(words, slot, count, done):
 
 @kernel
 def read_until(words, slot, done):
-    """Read until the writer is done. Returns (torn blocks believed, blocks read, writes seen going on)."""
+    """Read until the writer is done. Returns (torn and believed, read, seen being written)."""
     torn, read, refused = 0, 0, 0
     last_status, last_loss = 0, 0
     is_over = False

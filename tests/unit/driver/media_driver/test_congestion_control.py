@@ -7,8 +7,13 @@ from driver.media_driver import congestion_control, publication_image
 
 @pytest.mark.parametrize(
     ("configured", "term_length", "window"),
-    [(131_072, 65_536, 32_768), (131_072, 1 << 20, 131_072), (1408, 65_536, 1408),
-     (32_768, 65_536, 32_768), (32_800, 65_536, 32_768)],
+    [
+        (131_072, 65_536, 32_768),
+        (131_072, 1 << 20, 131_072),
+        (1408, 65_536, 1408),
+        (32_768, 65_536, 32_768),
+        (32_800, 65_536, 32_768),
+    ],
 )
 def test_half_a_term_is_the_most(configured, term_length, window):
     assert congestion_control.initial_window(configured, term_length) == window

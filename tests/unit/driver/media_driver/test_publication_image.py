@@ -38,8 +38,11 @@ def test_a_write_that_is_going_on_is_not_believed(block):
 
 @pytest.mark.parametrize(
     ("field", "offset"),
-    [("last_packet_ns", image.LAST_PACKET_NS), ("is_end_of_stream", image.IS_END_OF_STREAM),
-     ("is_revoked", image.IS_REVOKED)],
+    [
+        ("last_packet_ns", image.LAST_PACKET_NS),
+        ("is_end_of_stream", image.IS_END_OF_STREAM),
+        ("is_revoked", image.IS_REVOKED),
+    ],
 )
 def test_shared_words_are_the_fields_of_the_record(field, offset):
     records, words = image.make_images(2)

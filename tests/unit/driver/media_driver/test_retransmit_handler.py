@@ -24,9 +24,7 @@ class Actions:
         self.overflows += int(index == handler.POOL_OVERFLOW)
         if index < 0:
             return []
-        due = handler.start(
-            self.resends, index, term, offset, length, self.delay, LINGER, now
-        )
+        due = handler.start(self.resends, index, term, offset, length, self.delay, LINGER, now)
         return [(term, offset, length)] if due else []
 
     def time_passes(self, now):
@@ -40,7 +38,9 @@ class Actions:
 
 STEPS = st.lists(
     st.tuples(
-        st.integers(0, 6), st.integers(7, 8), st.sampled_from([0, 32, 64, 96, 256]),
+        st.integers(0, 6),
+        st.integers(7, 8),
+        st.sampled_from([0, 32, 64, 96, 256]),
         st.sampled_from([32, 64, 128]),
     ),
     max_size=50,

@@ -11,8 +11,10 @@ from driver.media_driver import subscriber_positions as readers
 from tests.naive import flow
 
 STATES = {
-    "active": readers.ACTIVE, "linger": readers.LINGER,
-    "resting": readers.RESTING, "closed": readers.CLOSED,
+    "active": readers.ACTIVE,
+    "linger": readers.LINGER,
+    "resting": readers.RESTING,
+    "closed": readers.CLOSED,
 }
 OWNER = np.dtype([("first_subscriber", "i8")])
 
@@ -23,8 +25,10 @@ def owner():
     return record[0]
 
 
-@given(st.lists(st.tuples(st.sampled_from(sorted(STATES)), st.integers(0, 2**50)), max_size=8),
-       st.randoms(use_true_random=False))
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(STATES)), st.integers(0, 2**50)), max_size=8),
+    st.randoms(use_true_random=False),
+)
 def test_bounds_agree_with_the_naive_twin_while_readers_come_and_go(entries, rng):
     values, pool_records = np.zeros(128 * 8, np.uint8), readers.make_positions(8)
     pool, mine, other = readers.PositionPool(pool_records), owner(), owner()

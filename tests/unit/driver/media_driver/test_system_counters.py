@@ -7,13 +7,23 @@ import pytest
 
 from driver.media_driver import system_counters
 
+ROOM = Path(system_counters.__file__).parent
+AGENTS = {
+    "sender": ("sender", "publication_sender", "sender_control"),
+    "receiver": ("receiver", "image_receiver", "dispatcher"),
+    "conductor": ("conductor", "facilities", "agent_proxy", "client_registry"),
+}
+ADDITION = re.compile(r"counters\.(increment|add|add_atomic)\([^()]*?system_counters\.(\w+)")
+
 GOLDEN = Path(__file__).parents[3] / "golden" / "cnc-one-message" / "aeron-stat.txt"
 LINE = re.compile(r"^ *(\d+): +([\d,-]+) - (.*)$")
 OWN_VERSION = re.compile(r"version=\S+ commit=\S+")
 
 
 def stat_lines():
-    found = [match.groups() for line in GOLDEN.read_text().splitlines() if (match := LINE.match(line))]
+    found = [
+        match.groups() for line in GOLDEN.read_text().splitlines() if (match := LINE.match(line))
+    ]
     return {int(number): (int(value.replace(",", "")), label) for number, value, label in found}
 
 
@@ -29,7 +39,9 @@ def test_labels_are_those_of_aeron_stat():
 def test_versions_are_those_of_aeron_stat():
     real = stat_lines()
     assert real[system_counters.AERON_VERSION][0] == system_counters.VERSION_NUMBER
-    assert real[system_counters.CONTROL_PROTOCOL_VERSION][0] == system_counters.CONTROL_PROTOCOL_NUMBER
+    assert (
+        real[system_counters.CONTROL_PROTOCOL_VERSION][0] == system_counters.CONTROL_PROTOCOL_NUMBER
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,3 +68,19 @@ def test_the_threading_mode_is_in_the_labels_of_cycle_times():
     mine, other = system_counters.labels("DEDICATED"), system_counters.labels("SHARED")
     differing = [index for index in range(len(mine)) if mine[index] != other[index]]
     assert differing == list(range(26, 32))
+
+
+def test_a_counter_that_two_agents_move_is_moved_atomically():
+    """A plain addition is a load and a store: two threads would lose each other's work."""
+    moves = {
+        agent: [
+            move
+            for module in modules
+            for move in ADDITION.findall((ROOM / f"{module}.py").read_text())
+        ]
+        for agent, modules in AGENTS.items()
+    }
+    assert all(moves.values())
+    for agent, mine in moves.items():
+        others = {name for other in moves if other != agent for _, name in moves[other]}
+        assert [name for kind, name in mine if kind != "add_atomic" and name in others] == []

@@ -1,0 +1,123 @@
+"""Tens of thousands of damaged datagrams among good ones: the stream stays exact.
+
+good frame --flip bits, cut, lengthen--> shown to both agents, again and again, while a stream runs
+"""
+
+import random
+
+import numpy as np
+import pytest
+
+from driver.base.jit import JIT_DISABLED
+from driver.cnc import counters
+from driver.media_driver import system_counters
+from tests.naive import wire
+from tests.sim.stream_pair import (
+    HWM,
+    RCV_POS,
+    SESSION_ID,
+    SND_LMT,
+    SND_POS,
+    STREAM_ID,
+    SUB_POS,
+    TO_RECEIVER,
+    TO_SENDER,
+    StreamPair,
+    deliver_all,
+)
+
+TERM = 65_536
+ROUNDS = 3 if JIT_DISABLED else 120
+MESSAGES = [bytes([i & 0xFF]) * (1 + (i * 7919) % 5000) for i in range(ROUNDS * 3)]
+
+
+def damaged(rng, datagram):
+    """A copy with a few bits flipped, some bytes replaced, or another length."""
+    copy = bytearray(datagram)
+    for _ in range(rng.randrange(1, 5)):
+        at = rng.randrange(min(len(copy), 44))
+        copy[at] = rng.choice([copy[at] ^ (1 << rng.randrange(8)), rng.randrange(256), 0, 0xFF])
+    if rng.random() < 0.3:
+        length = rng.choice([rng.randrange(len(copy) + 1), len(copy) + rng.randrange(1, 99)])
+        copy = copy[:length].ljust(length, b"\xa5")
+    return bytes(copy)
+
+
+def could_reach_the_stream(datagram):
+    """Whether it may be filed into our stream: such a forgery looks like the truth."""
+    if not wire.is_acceptable(datagram) or datagram[6] > wire.DATA:
+        return False
+    fields = np.frombuffer(datagram[8:24], "<i4")
+    is_ours = (int(fields[1]), int(fields[2])) == (SESSION_ID, STREAM_ID)
+    return is_ours and wire.reach(datagram, TERM) >= 0
+
+
+def as_array(datagram):
+    return np.frombuffer(datagram, np.uint8).copy()
+
+
+def whole_messages(received):
+    whole, part = [], b""
+    for _, flags, payload in received:
+        if flags < 0:
+            continue
+        part = payload if flags & 0x80 else part + payload
+        if flags & 0x40:
+            whole.append(part)
+    return whole
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_frames_that_can_be_told_from_good_ones_change_nothing(tmp_path, seed):
+    rng = random.Random(seed)
+    shown = []
+
+    def fate(direction, datagram):
+        good, noise = datagram.tobytes(), []
+        while len(noise) < 25:
+            bad = damaged(rng, good)
+            is_setup = bad[6:7] == bytes([wire.SETUP])
+            if direction == TO_SENDER or not (could_reach_the_stream(bad) or is_setup):
+                noise.append(bad)
+        shown.extend(noise)
+        cut = rng.randrange(len(noise) + 1)
+        return [as_array(item) for item in (*noise[:cut], good, *noise[cut:])]
+
+    pair = StreamPair(tmp_path, fate=fate)
+    pair.publish(MESSAGES)
+    assert whole_messages(pair.received) == MESSAGES
+    end = pair.log.producer_position()
+    assert [pair.value(i) for i in (SND_POS, RCV_POS, HWM, SUB_POS)] == [end] * 4
+    pair.fate = deliver_all
+    for _ in range(400):
+        pair.turn()
+    refused = sum(not wire.is_acceptable(item) for item in shown)
+    assert pair.value(system_counters.INVALID_PACKETS) >= refused > len(shown) // 20
+    assert len(shown) >= 100 * ROUNDS
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_forgery_at_all_breaks_no_rule_of_memory_or_of_counters(tmp_path, seed):
+    """Forged data of our very session may spoil what subscribers read; never more than that."""
+    rng = random.Random(100 + seed)
+
+    def fate(direction, datagram):
+        good = datagram.tobytes()
+        noise = [damaged(rng, good) for _ in range(25)]
+        if direction == TO_RECEIVER:
+            noise = [item for item in noise if len(item) < 7 or item[6] != wire.SETUP]
+        return [as_array(good), *map(as_array, noise)]
+
+    pair = StreamPair(tmp_path, fate=fate)
+    meta = pair.image_log.log[pair.image_log.meta_at + 256 : pair.image_log.meta_at + 512].copy()
+    pair.poll = lambda: counters.set_release(pair.values, SUB_POS, pair.value(RCV_POS))
+    for number in range(ROUNDS * 5):
+        pair.offer(MESSAGES[number % len(MESSAGES)])
+        before = [pair.value(i) for i in (SND_POS, SND_LMT, RCV_POS, HWM)]
+        pair.turn()
+        after = [pair.value(i) for i in (SND_POS, SND_LMT, RCV_POS, HWM)]
+        assert all(new >= old for old, new in zip(before, after, strict=True))
+        assert pair.value(SND_POS) <= pair.log.producer_position()
+    kept = pair.image_log.log[pair.image_log.meta_at + 256 :][: meta.size]
+    assert np.array_equal(kept, meta)
+    assert pair.value(system_counters.INVALID_PACKETS) > 0

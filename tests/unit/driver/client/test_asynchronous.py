@@ -1,0 +1,116 @@
+"""The asyncio forms: offers that wait, messages as an iterator, ends that are heard."""
+
+import asyncio
+
+import pytest
+
+from driver.client.asynchronous import AsyncPublication, AsyncSubscription, ReceivedMessage
+from driver.client.errors import ClientError, ClosedError
+from driver.client.subscription import Subscription
+from tests.unit.driver.client.own_stream import SESSION_ID, STREAM_ID, TERM_LENGTH, OwnStream
+
+
+class Readers:
+    """What a subscription asks of its client's conductor."""
+
+    def release_subscription(self, subscription):
+        subscription.images = ()
+
+
+@pytest.fixture
+def stream(tmp_path):
+    return OwnStream(tmp_path)
+
+
+@pytest.fixture
+def subscription(stream):
+    made = Subscription(Readers(), channel="own", stream_id=STREAM_ID, registration_id=9)
+    made.add_image(stream.image)
+    return made
+
+
+async def test_an_offer_waits_until_there_is_room(stream):
+    stream.limit_to(0)
+    offer = asyncio.create_task(AsyncPublication(stream.publication).offer(b"patient"))
+    await asyncio.sleep(0.005)
+    assert not offer.done()
+    stream.limit_to(1 << 20)
+    assert await offer == 64
+
+
+async def test_an_offer_waits_until_somebody_listens(stream):
+    stream.limit_to(0)
+    stream.connect(False)
+    publication = AsyncPublication(stream.publication)
+    waiting = [asyncio.create_task(publication.connected())]
+    waiting.append(asyncio.create_task(publication.offer(b"1")))
+    await asyncio.sleep(0.005)
+    assert not any(task.done() for task in waiting)
+    stream.connect(True)
+    stream.limit_to(1 << 20)
+    assert await asyncio.gather(*waiting) == [None, 64]
+
+
+async def test_waiting_ends_when_the_publication_is_closed(stream):
+    stream.limit_to(0)
+    stream.connect(False)
+    publication = AsyncPublication(stream.publication)
+    waiting = [asyncio.create_task(publication.offer(b"1"))]
+    waiting.append(asyncio.create_task(publication.connected()))
+    await asyncio.sleep(0.002)
+    stream.publication.close()
+    for task in waiting:
+        with pytest.raises(ClosedError, match="closed by its owner"):
+            await task
+
+
+async def test_a_message_that_can_never_be_written_is_an_error(stream):
+    longest = TERM_LENGTH // 8
+    with pytest.raises(ClientError, match=f"message of {longest + 1} bytes, limit {longest}"):
+        await AsyncPublication(stream.publication).offer(bytes(longest + 1))
+
+
+async def test_offers_go_on_into_the_next_term(stream):
+    publication = AsyncPublication(stream.publication)
+    positions = [await publication.offer(bytes(8_000)) for _ in range(10)]
+    assert positions == sorted(positions)
+    assert positions[-1] > TERM_LENGTH
+
+
+async def test_whole_messages_come_until_the_subscription_is_closed(stream, subscription):
+    long = bytes(range(256)) * 20
+    stream.publication.offer(b"first", reserved_value=5)
+    end = stream.write(long)
+    seen = []
+    async for message in AsyncSubscription(subscription):
+        seen.append(message)
+        if len(seen) == 2:
+            subscription.close()
+    assert seen == [
+        ReceivedMessage(b"first", SESSION_ID, 64, 5),
+        ReceivedMessage(long, SESSION_ID, end, 0),
+    ]
+
+
+async def test_a_quiet_stream_lets_other_tasks_run_and_is_heard_when_it_speaks(
+    stream, subscription
+):
+    async def first():
+        async for message in AsyncSubscription(subscription):
+            return message.payload
+
+    reader = asyncio.create_task(first())
+    await asyncio.sleep(0.005)
+    assert not reader.done()
+    stream.write(b"late")
+    assert await reader == b"late"
+
+
+async def test_an_iteration_ends_when_the_client_is_closed_meanwhile(stream, subscription):
+    async def drain():
+        return [message async for message in AsyncSubscription(subscription)]
+
+    reader = asyncio.create_task(drain())
+    await asyncio.sleep(0.002)
+    subscription.is_closed = True
+    assert await reader == []

@@ -1,0 +1,185 @@
+"""A receiver with one endpoint; the test is the sender, the network and the conductor's hands."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driver.base import handoff
+from driver.cnc import counters
+from driver.media import link
+from driver.media_driver import conductor_state, receiver, receiver_state
+from tests.naive import wire
+from tests.sim.stream_pair import (
+    HWM,
+    MS,
+    RCV_POS,
+    SESSION_ID,
+    STREAM_ID,
+    SUB_POS,
+    StreamPair,
+    fill,
+)
+
+TERM = 65_536
+INITIAL = 7
+
+
+def data(
+    position: int,
+    *payload_lengths: int,
+    initial_term_id: int = INITIAL,
+    session_id: int = SESSION_ID,
+    stream_id: int = STREAM_ID,
+    flags: int = 0xC0,
+) -> bytes:
+    """A datagram of whole frames that begins at a position."""
+    term_id = (initial_term_id + position // TERM + 2**31) % 2**32 - 2**31
+    frames, offset = [], position % TERM
+    for length in payload_lengths:
+        head = wire.pack(
+            "data", 32 + length, 0, flags, wire.DATA, offset, session_id, stream_id, term_id, 0
+        )
+        frame = head + bytes((offset // 32 + i) & 0xFF for i in range(length))
+        frames.append(frame.ljust(wire.aligned(len(frame)), b"\0"))
+        offset += len(frames[-1])
+    return b"".join(frames)
+
+
+def pad(position: int, length: int, **fields: int) -> bytes:
+    """A padding frame over `length` bytes."""
+    frame = bytearray(data(position, 0, **fields))
+    frame[0:4] = length.to_bytes(4, "little")
+    frame[6] = wire.PAD
+    return bytes(frame)
+
+
+def heartbeat(position: int, flags: int = 0xC0, **fields: int) -> bytes:
+    """A heartbeat at a position."""
+    frame = bytearray(data(position, 0, flags=flags, **fields))
+    frame[0:4] = bytes(4)
+    return bytes(frame)
+
+
+def setup(
+    position: int = 0,
+    *,
+    session_id: int = SESSION_ID,
+    stream_id: int = STREAM_ID,
+    term_length: int = TERM,
+    mtu: int = 1408,
+    flags: int = 0,
+) -> bytes:
+    """A SETUP frame."""
+    return wire.pack(
+        "setup",
+        40,
+        0,
+        flags,
+        wire.SETUP,
+        position % TERM,
+        session_id,
+        stream_id,
+        INITIAL,
+        INITIAL + position // TERM,
+        term_length,
+        mtu,
+        0,
+    )
+
+
+class ReceivingRig:
+    """One turn at a time; `hear` delivers, `turn` returns what the receiver sent."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.pair = StreamPair(folder, **settings)
+        self.state = self.pair.receiver
+        self.now_ns = 1_000 * MS
+        self.destinations: list[bytes] = []
+        """Where each thing that left was sent to."""
+        self.turn()
+        self.turn()
+
+    def hear(self, *datagrams: bytes) -> None:
+        for datagram in datagrams:
+            buf = np.frombuffer(datagram, np.uint8).copy()
+            answer = link.deliver(self.pair.links, 1, self.pair.names[0], 16, buf, 0, buf.size)
+            assert answer == buf.size
+
+    def turn(self, after_ns: int = 0) -> list[bytes]:
+        """Conductor's numbers, then a turn of the receiver. Returns what left."""
+        self.now_ns += after_ns
+        conductor_state.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
+        receiver.do_work(self.state, self.now_ns)
+        name, buf, found = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8), []
+        while True:
+            length, name_length = link.take(self.pair.links, 1, name, buf, 0, buf.size)
+            if length == link.NOTHING:
+                return found
+            self.destinations.append(bytes(name[:name_length]))
+            found.append(buf[:length].tobytes())
+
+    def start(self) -> list[bytes]:
+        """A SETUP comes, the image is made, and its first status message leaves."""
+        self.hear(setup())
+        self.turn()
+        self.pair._on_events()
+        image = self.state.images[0]
+        fill(image, connection_count=1)
+        fill(
+            self.state.connections[0],
+            is_known=1,
+            control=self.pair.names[0],
+            control_length=16,
+            last_activity_ns=self.now_ns,
+            last_frame_ns=self.now_ns,
+        )
+        return self.turn()
+
+    def tell(self, *words: int) -> list[bytes]:
+        """A command of the conductor, carried out in a turn. Returns what left in it."""
+        record = handoff.make_record()
+        record[: len(words)] = words
+        assert handoff.put(self.state.commands, record)
+        return self.turn()
+
+    def events(self) -> list[list[int]]:
+        """What the receiver reported, without acting on it."""
+        record, found = handoff.make_record(), []
+        while handoff.take(self.state.events, record):
+            found.append([int(word) for word in record])
+        return found
+
+    def value(self, counter_id: int) -> int:
+        return self.pair.value(counter_id)
+
+    def consume(self, position: int) -> None:
+        """What a subscriber does."""
+        counters.set_release(self.pair.values, SUB_POS, position)
+
+    @property
+    def positions(self) -> tuple[int, int]:
+        """(rcv-pos, rcv-hwm)."""
+        return self.value(RCV_POS), self.value(HWM)
+
+    def log(self) -> np.ndarray:
+        """A copy of the image's log, metadata left out."""
+        return self.pair.image_log.log[: 3 * TERM].copy()
+
+    def interest(
+        self, stream_id: int, session_id: int | None = None, *, gone: bool = False
+    ) -> None:
+        """A subscription arrives or leaves."""
+        operation = receiver_state.REMOVE_INTEREST if gone else receiver_state.ADD_INTEREST
+        self.tell(operation, 0, stream_id, int(session_id is not None), session_id or 0)
+
+
+def status_of(datagram: bytes) -> dict[str, int]:
+    """The fields of a status message that tests look at."""
+    fields = np.frombuffer(datagram[8:28], "<i4")
+    names = ("session_id", "stream_id", "term_id", "offset", "window")
+    return dict(zip(names, (int(field) for field in fields), strict=True)) | {
+        "flags": datagram[5],
+        "kind": datagram[6],
+        "length": len(datagram),
+    }

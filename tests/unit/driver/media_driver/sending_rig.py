@@ -1,0 +1,167 @@
+"""A sender with one publication; the test is its publisher, its network and its receivers."""
+
+from pathlib import Path
+
+import numpy as np
+
+from driver.base import handoff
+from driver.cnc import counters
+from driver.logbuffer import descriptor, publication_result
+from driver.media import link
+from driver.media_driver import conductor_state, sender, sender_state
+from tests.naive import wire
+from tests.sim.stream_pair import (
+    MS,
+    PUB_LMT,
+    SESSION_ID,
+    SLOT,
+    SND_LMT,
+    SND_POS,
+    STREAM_ID,
+    StreamPair,
+)
+
+RECEIVER_ID = 99
+
+
+class SendingRig:
+    """One turn at a time; `out` is what left, oldest first."""
+
+    def __init__(self, folder: Path, **settings: int) -> None:
+        self.pair = StreamPair(folder, **settings)
+        self.state = self.pair.sender
+        self.record = self.state.publications[SLOT]
+        self.now_ns = 1_000 * MS
+
+    def turn(self, after_ns: int = 0) -> list[bytes]:
+        """Let time pass and the sender take a turn. Returns what left."""
+        self.now_ns += after_ns
+        conductor_state.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
+        sender.do_work(self.state, self.now_ns)
+        return self.take()
+
+    def take(self) -> list[bytes]:
+        name, buf, found = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8), []
+        while True:
+            length, _ = link.take(self.pair.links, 0, name, buf, 0, buf.size)
+            if length == link.NOTHING:
+                return found
+            found.append(buf[:length].tobytes())
+
+    def start(self, window: int = 32_768) -> None:
+        """Get through the opening exchange, up to a first heartbeat."""
+        self.turn()
+        self.turn()
+        self.hear_status(0, window)
+        self.turn()
+        self.turn()
+
+    def hear(self, datagram: bytes) -> None:
+        """A control frame comes in with the next poll."""
+        buf = np.frombuffer(datagram, np.uint8).copy()
+        answer = link.deliver(self.pair.links, 0, self.pair.names[1], 16, buf, 0, buf.size)
+        assert answer == buf.size
+
+    def hear_status(
+        self, position: int, window: int, flags: int = 0, receiver_id: int = RECEIVER_ID
+    ) -> None:
+        term_id, offset = self.place(position)
+        self.hear(
+            wire.pack(
+                "status_message",
+                36,
+                0,
+                flags,
+                wire.SM,
+                SESSION_ID,
+                STREAM_ID,
+                term_id,
+                offset,
+                window,
+                receiver_id,
+            )
+        )
+
+    def hear_nak(self, position: int, length: int, stream_id: int = STREAM_ID) -> None:
+        term_id, offset = self.place(position)
+        self.hear(
+            wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, stream_id, term_id, offset, length)
+        )
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Term id and offset of a position."""
+        log = self.pair.log
+        term_id = (log.initial_term_id + position // log.term_length + 2**31) % 2**32 - 2**31
+        return term_id, position % log.term_length
+
+    def tell(self, *words: int) -> None:
+        """A command of the conductor."""
+        record = handoff.make_record()
+        record[: len(words)] = words
+        assert handoff.put(self.state.commands, record)
+
+    def events(self) -> list[tuple[int, int]]:
+        """What the sender reported."""
+        record, found = handoff.make_record(), []
+        while handoff.take(self.state.events, record):
+            found.append((int(record[0]), int(record[1])))
+        return found
+
+    def offer(self, *lengths: int) -> None:
+        """Publish messages of these payload lengths, whatever the limit is."""
+        for length in lengths:
+            counters.set(self.pair.values, PUB_LMT, 1 << 60)
+            message = bytes([length & 0xFF]) * length
+            outcome = self.pair.offer(message)
+            if outcome == publication_result.ADMIN_ACTION:
+                outcome = self.pair.offer(message)
+            assert outcome > 0
+
+    def fill_to(self, position: int) -> None:
+        """Publish frames of 1024 bytes up to a position, each allowed and sent on its own."""
+        for at in range(self.pair.log.producer_position(), position, 1024):
+            self.offer(1024 - 32)
+            self.hear_status(at, 1024)
+            self.turn()
+            self.turn()
+        self.turn()
+        self.turn()
+        assert self.value(SND_POS) == position
+
+    def value(self, counter_id: int) -> int:
+        return self.pair.value(counter_id)
+
+    @property
+    def positions(self) -> tuple[int, int]:
+        """(snd-pos, snd-lmt)."""
+        return self.value(SND_POS), self.value(SND_LMT)
+
+    def is_connected(self) -> bool:
+        return bool(descriptor.is_connected_acquire(self.pair.log.log, self.pair.log.meta_at))
+
+    def bytes_of(self, position: int, length: int) -> bytes:
+        """What the publication's log holds."""
+        at = self.pair.log.base(position) + position % self.pair.log.term_length
+        return self.pair.log.log[at : at + length].tobytes()
+
+
+def kind(datagram: bytes) -> int:
+    """The frame's type code."""
+    return int.from_bytes(datagram[6:8], "little")
+
+
+def kinds(datagrams: list[bytes]) -> list[str]:
+    """What the datagrams are, as words."""
+    names = {wire.SETUP: "setup", wire.PAD: "pad", wire.RTTM: "rttm"}
+    return [
+        "heartbeat"
+        if kind(item) == wire.DATA and not any(item[:4])
+        else names.get(kind(item), "data")
+        for item in datagrams
+    ]
+
+
+def retire(rig: SendingRig) -> None:
+    """Have the sender let go of its publication."""
+    rig.tell(sender_state.REMOVE_PUBLICATION, SLOT)
+    rig.turn()

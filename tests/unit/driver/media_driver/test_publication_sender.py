@@ -1,0 +1,283 @@
+"""What a publication sends and when: SETUP, data, heartbeats, and ranges sent again."""
+
+import struct
+
+import pytest
+
+from driver.media import link
+from driver.media_driver import sender, sender_state, system_counters
+from tests.naive import wire
+from tests.sim.stream_pair import MS, NAKS_IN, SESSION_ID, SLOT, SND_BPE, SND_POS, STREAM_ID
+from tests.unit.driver.media_driver.sending_rig import SendingRig, kinds, retire
+
+TERM = 65_536
+EOS, REVOKED = 0x20, 0x10
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return SendingRig(tmp_path)
+
+
+def test_a_setup_leaves_at_once_and_then_every_100_ms_until_somebody_answers(rig):
+    rig.turn()
+    rig.offer(100)
+    opening = rig.turn()
+    assert kinds(opening) == ["setup"]
+    assert rig.turn(99 * MS) == []
+    assert rig.turn(1 * MS) == opening
+    assert rig.turn(100 * MS) == opening
+    rig.hear_status(0, 4096)
+    rig.turn(1 * MS)
+    assert kinds(rig.turn(1 * MS)) == ["data"]
+    assert "setup" not in kinds([d for _ in range(5) for d in rig.turn(100 * MS)])
+
+
+def test_a_setup_says_where_the_sender_is(rig):
+    rig.start()
+    rig.offer(1000, 1000)
+    rig.turn()
+    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5))
+    rig.turn(100 * MS)
+    (datagram,) = [item for item in rig.turn() if kinds([item]) == ["setup"]]
+    assert struct.unpack("<iBBHiiiiiiii", datagram) == (
+        40,
+        0,
+        0,
+        wire.SETUP,
+        rig.value(SND_POS),
+        SESSION_ID,
+        STREAM_ID,
+        7,
+        7,
+        TERM,
+        1408,
+        0,
+    )
+
+
+def test_an_elicited_setup_leaves_once(rig):
+    rig.start()
+    rig.turn(100 * MS)
+    elicit = wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5)
+    rig.hear(elicit)
+    rig.turn()
+    assert "setup" in kinds(rig.turn())
+    assert "setup" not in kinds([d for _ in range(3) for d in rig.turn(100 * MS)])
+
+
+def test_a_stream_that_ended_answers_no_wish_for_a_setup(rig):
+    rig.start()
+    rig.tell(sender_state.END_PUBLICATION, SLOT, 0)
+    rig.turn(100 * MS)
+    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5))
+    assert "setup" not in kinds([d for _ in range(4) for d in rig.turn(100 * MS)])
+
+
+def test_heartbeats_leave_100_ms_after_the_last_thing_that_left(rig):
+    rig.turn()
+    rig.turn()
+    rig.hear_status(0, 4096)
+    rig.turn()
+    assert kinds(rig.turn()) == ["heartbeat"]
+    assert rig.turn(99 * MS) == []
+    assert kinds(rig.turn(1 * MS)) == ["heartbeat"]
+    rig.offer(100)
+    assert kinds(rig.turn(50 * MS)) == ["data"]
+    assert rig.turn(99 * MS) == []
+    assert kinds(rig.turn(1 * MS)) == ["heartbeat"]
+    assert rig.value(system_counters.HEARTBEATS_SENT) == 3
+
+
+@pytest.mark.parametrize(
+    ("signal_eos", "is_ended", "is_revoked", "flags"),
+    [
+        (1, 0, 0, 0),
+        (1, 1, 0, EOS),
+        (0, 1, 0, 0),
+        (1, 1, 1, EOS | REVOKED),
+        (0, 1, 1, EOS | REVOKED),
+    ],
+)
+def test_a_heartbeat_says_where_and_how_the_stream_ends(
+    rig, signal_eos, is_ended, is_revoked, flags
+):
+    rig.record.signal_eos = signal_eos
+    rig.start()
+    rig.offer(100)
+    rig.turn()
+    if is_ended:
+        rig.tell(sender_state.END_PUBLICATION, SLOT, is_revoked)
+    rig.turn()
+    (datagram,) = rig.turn(100 * MS)
+    assert datagram == wire.pack(
+        "data", 0, 0, 0xC0 | flags, wire.DATA, 160, SESSION_ID, STREAM_ID, 7, 0
+    )
+
+
+def test_frames_leave_as_they_lie_in_the_log_and_whole(rig):
+    rig.start()
+    rig.offer(100, 200, 1500, 4000)
+    sent = rig.turn()
+    assert [len(item) for item in sent] == [160 + 256, 1408, 160, 1408]
+    sent += rig.turn() + rig.turn()
+    assert b"".join(sent) == rig.bytes_of(0, rig.value(SND_POS))
+    assert rig.value(SND_POS) == rig.pair.log.producer_position()
+    heartbeats = 32 * rig.value(system_counters.HEARTBEATS_SENT)
+    assert rig.value(system_counters.BYTES_SENT) == sum(map(len, sent)) + heartbeats
+
+
+def test_nothing_leaves_beyond_the_limit(rig):
+    rig.start(window=2048)
+    rig.offer(1000, 1000, 1000)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert sum(map(len, sent)) == 1056
+    rig.hear_status(1056, 1056)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert kinds(sent) == ["data"]
+    assert rig.positions == (2112, 2112)
+
+
+def test_being_held_back_is_counted_once_until_something_leaves(rig):
+    rig.start(window=1056)
+    rig.offer(1000, 1000, 1000)
+    counted = []
+    for position in (None, None, 1056, None):
+        if position:
+            rig.hear_status(position, 1056)
+        for _ in range(3):
+            rig.turn()
+        counted.append((rig.value(SND_BPE), rig.value(system_counters.SENDER_FLOW_CONTROL_LIMITS)))
+    assert counted == [(1, 1), (1, 1), (2, 2), (2, 2)]
+
+
+def test_a_frame_that_does_not_fit_the_limit_is_not_cut(rig):
+    rig.start(window=512)
+    rig.offer(1000)
+    assert rig.turn() == []
+    assert rig.positions == (0, 512)
+    # Nothing has left since the start, so there is nothing that could be held back again.
+    assert rig.value(SND_BPE) == 0
+
+
+def test_only_the_header_of_a_pad_is_charged_so_the_limit_may_be_passed_by_it(rig):
+    rig.start()
+    rig.fill_to(TERM - 1024)
+    rig.hear_status(rig.value(SND_POS), 64)
+    rig.offer(32, 2000)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert [len(item) for item in sent] == [64]
+    rig.hear_status(TERM - 1024, 64 + 32)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert kinds(sent) == ["pad"]
+    assert sent[0][:4] == (1024 - 64).to_bytes(4, "little")
+    assert rig.positions == (TERM, TERM - 1024 + 96)
+
+
+def test_a_send_that_fails_is_tried_again(rig):
+    rig.start()
+    rig.offer(1000, 1000)
+    box = rig.pair.links.mailboxes[0]
+    box.peer_length, peer = 0, int(box.peer_length)
+    assert rig.turn() == []
+    assert rig.value(system_counters.SHORT_SENDS) == 1
+    assert rig.value(SND_POS) == 0
+    box.peer_length = peer
+    assert b"".join(rig.turn()) == rig.bytes_of(0, 2112)
+
+
+def test_what_left_of_a_batch_is_not_sent_twice(rig):
+    rig.start()
+    rig.offer(*[1300] * 4)
+    rings, ring_length = rig.pair.links.rings, rig.pair.links.memory.size // 4
+    rings[1].head = rings[1].tail - (ring_length - 2 * (1376 + link.HEADER_LENGTH))
+    head, tail = int(rings[1].head), int(rings[1].tail)
+    rig.now_ns += 1
+    sender.do_work(rig.state, rig.now_ns)
+    assert (rig.value(SND_POS), rig.value(system_counters.SHORT_SENDS)) == (2 * 1344, 1)
+    rings[1].head = tail
+    assert head < tail
+    assert b"".join(rig.take()) == rig.bytes_of(0, 2 * 1344)
+    assert b"".join(rig.turn()) == rig.bytes_of(2 * 1344, 2 * 1344)
+
+
+@pytest.mark.parametrize(
+    ("begin", "length", "expected"),
+    [
+        (0, 1056, (0, 1056)),
+        (1056, 1056, (1056, 1056)),
+        (0, 3168, (0, 3168)),
+        (0, 65_536, (0, 3168)),
+        (0, 1088, (0, 1056)),
+        (0, 1024, None),
+        (3168, 32, None),
+        (0, 0, None),
+        (32, 1024, None),
+    ],
+)
+def test_a_nak_is_answered_with_whole_frames_of_what_was_sent(rig, begin, length, expected):
+    rig.start(window=3168)
+    rig.offer(1000, 1000, 1000, 1000)
+    rig.turn()
+    assert rig.value(SND_POS) == 3168
+    rig.hear_nak(begin, length)
+    again = rig.turn() + rig.turn()
+    assert b"".join(again) == (rig.bytes_of(*expected) if expected else b"")
+    served, resent = (1, expected[1]) if expected else (0, 0)
+    assert rig.value(system_counters.RETRANSMITS_SENT) == served
+    assert rig.value(system_counters.RETRANSMITTED_BYTES) == resent
+    assert rig.value(system_counters.NAKS_RECEIVED) == rig.value(NAKS_IN) == 1
+
+
+def answers_to_nak(rig, position, length):
+    rig.hear_nak(position, length)
+    before = rig.value(system_counters.RETRANSMITS_SENT)
+    rig.turn()
+    rig.turn()
+    return rig.value(system_counters.RETRANSMITS_SENT) - before
+
+
+def test_the_same_range_is_sent_again_only_after_the_linger(rig):
+    rig.start()
+    rig.offer(1000, 1000)
+    rig.turn()
+    assert answers_to_nak(rig, 0, 1056) == 1
+    rig.now_ns += 9 * MS
+    assert answers_to_nak(rig, 0, 1056) == 0
+    assert answers_to_nak(rig, 1056, 1056) == 1
+    rig.turn(10 * MS)
+    assert answers_to_nak(rig, 1056, 1056) == 1
+
+
+def test_a_nak_of_long_ago_or_of_no_term_is_not_answered(rig):
+    rig.start()
+    rig.fill_to(TERM + 4096)
+    oldest = TERM + 4096 - TERM // 2 - TERM // 8
+    assert answers_to_nak(rig, oldest - 1024, 1024) == 0
+    assert answers_to_nak(rig, oldest, 1024) == 1
+    rig.turn(20 * MS)
+    assert answers_to_nak(rig, rig.value(SND_POS), 1056) == 0
+    assert answers_to_nak(rig, -TERM, 1056) == 0
+
+
+def test_a_new_publication_in_an_old_slot_answers_naks_of_its_own(rig):
+    """What lingered for the old stream must not suppress the new one's."""
+    rig.start()
+    rig.offer(1000)
+    rig.turn()
+    assert answers_to_nak(rig, 0, 1056) == 1
+    retire(rig)
+    rig.record.resend_count = 0
+    rig.tell(sender_state.ADD_PUBLICATION, SLOT)
+    rig.turn(1_000 * MS)
+    assert answers_to_nak(rig, 0, 1056) == 1
+
+
+def test_what_was_let_go_is_silent(rig):
+    rig.start()
+    rig.offer(1000)
+    retire(rig)
+    assert rig.turn(1_000 * MS) == []
+    assert (sender_state.PUBLICATION_RELEASED, SLOT) in rig.events()
+    assert answers_to_nak(rig, 0, 1056) == 0
+    assert rig.value(system_counters.NAKS_RECEIVED) == 0
