@@ -62,8 +62,8 @@ OURS = Subject(
     name="ours",
     driver=("-m", "driver"),
     workload=("-m", "harness.workload"),
-    # Two hosts share one machine here: one thread a driver, and short sleeps instead of spinning, so that neither
-    # the relay nor the other host starves.
+    # Two hosts share one machine here: one thread a driver, and short sleeps instead of spinning,
+    # so that neither the relay nor the other host starves.
     environment={
         "AERON_THREADING_MODE": "SHARED",
         "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",

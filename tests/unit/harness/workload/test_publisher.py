@@ -1,0 +1,109 @@
+"""The publisher keeps to the plan, counts what pushes back, and stops where it cannot go on."""
+
+import signal
+
+import numpy as np
+import pytest
+
+from driver.logbuffer import publication_result as result
+from harness.artifact.plan import MessagePlan
+from harness.workload.publisher import Publisher
+from harness.workload.stop import Stop, Stopped, SubjectError
+
+PAYLOAD = np.arange(10, dtype=np.uint8)
+PLAN = MessagePlan(lengths=np.array([4, 4, 25, 1]), starts=np.array([0, 4, 8, 33]))
+EXPECTED = [
+    bytes([0, 1, 2, 3]),
+    bytes([4, 5, 6, 7]),
+    bytes([8, 9, *range(10), *range(10), 0, 1, 2]),
+    bytes([3]),
+]
+
+
+class ScriptedPublication:
+    """Answers with the codes it was given first, then accepts everything."""
+
+    close_reason = ""
+
+    def __init__(self, *codes):
+        self.codes, self.taken, self.position = list(codes), [], 0
+
+    def offer(self, message, offset, length):
+        if self.codes:
+            return self.codes.pop(0)
+        assert 0 <= offset <= offset + length <= message.size
+        self.taken.append(message[offset : offset + length].tobytes())
+        self.position += 64
+        return self.position
+
+
+def make(skip=-1, stop=None):
+    return Publisher(PLAN, PAYLOAD, skip, stop or Stop())
+
+
+def test_each_message_is_the_payloads_bytes_at_its_place():
+    publisher, publication = make(), ScriptedPublication()
+    publisher.send(publication)
+    assert publication.taken == EXPECTED
+    assert publisher.offers.tolist() == [
+        (0, 4, 0, 64), (1, 4, 0, 128), (2, 25, 0, 192), (3, 1, 0, 256)
+    ]  # fmt: skip
+    assert publisher.progress.count_bytes == PLAN.total_bytes
+
+
+def test_a_message_inside_the_payload_is_offered_without_a_copy(monkeypatch):
+    seen = []
+    publication = ScriptedPublication()
+    monkeypatch.setattr(
+        publication, "offer", lambda message, at, length: seen.append(message is PAYLOAD) or 64
+    )
+    make().send(publication)
+    assert seen == [True, True, False, True]
+
+
+def test_a_skipped_message_leaves_the_others_as_they_are():
+    publisher, publication = make(skip=1), ScriptedPublication()
+    publisher.send(publication)
+    assert publication.taken == [EXPECTED[0], *EXPECTED[2:]]
+    assert publisher.offers["message_index"].tolist() == [0, 2, 3]
+
+
+def test_push_backs_are_counted_and_tried_again():
+    codes = [result.BACK_PRESSURED, result.ADMIN_ACTION, result.BACK_PRESSURED]
+    publisher, publication = make(), ScriptedPublication(*codes)
+    publisher.send(publication)
+    assert (publisher.back_pressure_count, publisher.admin_action_count) == (2, 1)
+    assert publication.taken == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (result.NOT_CONNECTED, "NOT_CONNECTED"),
+        (result.CLOSED, "CLOSED"),
+        (result.MAX_POSITION_EXCEEDED, "MAX_POSITION_EXCEEDED"),
+        (result.ERROR, "ERROR"),
+        (0, "0"),
+    ],
+)
+def test_any_other_answer_is_the_subjects_failure(code, name):
+    publisher = make()
+    with pytest.raises(SubjectError, match=f"found {name}$"):
+        publisher.send(ScriptedPublication(code))
+    assert publisher.accepted_count == 0
+
+
+def test_a_request_to_end_is_heard_under_back_pressure():
+    stop = Stop()
+    publication = ScriptedPublication(*[result.BACK_PRESSURED] * 5)
+    publication_offer = publication.offer
+
+    def offer(*message):
+        if len(publication.codes) == 3:
+            stop.ask(signal.SIGTERM)
+        return publication_offer(*message)
+
+    publication.offer = offer
+    with pytest.raises(Stopped, match="SIGTERM"):
+        make(stop=stop).send(publication)
+    assert publication.taken == []

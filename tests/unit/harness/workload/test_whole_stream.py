@@ -1,0 +1,234 @@
+"""Publisher and subscriber through our driver over the loopback, against the judge's own plan."""
+
+import struct
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from driver.base.atomics import get_i32
+from driver.client.aeron import Aeron
+from driver.media_driver.context import SHARED, Context
+from driver.media_driver.media_driver import MediaDriver
+from harness.artifact.application import PublisherFacts, SubscriberFacts
+from harness.artifact.delivery import read_deliveries
+from harness.artifact.frame_seen import headers, read_frames_seen
+from harness.artifact.offer import read_offers
+from harness.artifact.plan import message_bytes, plan
+from harness.artifact.run_dir import HostDir
+from harness.dissect.cnc_file import map_cnc
+from harness.dissect.counter_key import RECEIVER_NAKS_SENT
+from harness.dissect.expected_log import expected_log
+from harness.workload import __main__ as entry
+from harness.workload import publisher, saboteur, subscriber
+from harness.workload.options import Options
+from harness.workload.stop import Stop, Stopped, SubjectError
+from tests.unit.harness.workload.small_case import LONGEST, MTU, SEED, TERM_LENGTH, small_case
+
+
+def make_driver(folder):
+    context = Context(
+        dir=folder / "aeron", threading_mode=SHARED, shared_idle_strategy="sleep-ns",
+        shared_idle_sleep_ns=50_000,
+    )  # fmt: skip
+    return MediaDriver(context)
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with make_driver(tmp_path) as running:
+        yield running
+
+
+def options_of(case, role, driver, folder, sabotage=""):
+    directory = driver.context.dir
+    return Options(role, case, case.traffic[0], directory, HostDir(folder / role), sabotage)
+
+
+class Working:
+    """A workload on a thread of its own, and how it ended."""
+
+    def __init__(self, run, chosen):
+        self.stop, self.error = Stop(), None
+        self._thread = threading.Thread(target=self._work, args=(run, chosen))
+        self._thread.start()
+
+    def _work(self, run, chosen):
+        try:
+            run(chosen, self.stop)
+        except (Stopped, SubjectError) as error:
+            self.error = error
+
+    def end(self):
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self.error
+
+
+def planned(case):
+    traffic = case.traffic[0]
+    made = plan(SEED, "one", traffic.total_bytes, LONGEST, 1)
+    payload = np.fromfile(case.payload.path, dtype=np.uint8)
+    pairs = zip(made.starts.tolist(), made.lengths.tolist(), strict=True)
+    return made, [message_bytes(payload, start, length).tobytes() for start, length in pairs]
+
+
+def go(case, driver, folder, *, publish="", subscribe=""):
+    reading = Working(subscriber.run, options_of(case, "subscriber", driver, folder, subscribe))
+    chosen = options_of(case, "publisher", driver, folder, publish)
+    writing = Working(publisher.run, chosen)
+    assert writing.end() is None
+    assert reading.end() is None
+    own = HostDir(folder / "subscriber").subscriber("one")
+    return SimpleNamespace(
+        published=PublisherFacts.read(chosen.files.publisher("one").document),
+        offers=read_offers(chosen.files.publisher("one").offers),
+        subscribed=SubscriberFacts.read(own.document),
+        deliveries=read_deliveries(own.index),
+        messages=own.messages.read_bytes(),
+        frames=read_frames_seen(own.frames),
+    )
+
+
+@pytest.mark.parametrize("publication", ["exclusive", "concurrent"])
+def test_what_both_leave_is_what_the_judge_computes(driver, tmp_path, publication, capfd):
+    case = small_case(tmp_path, publication=publication)
+    left = go(case, driver, tmp_path)
+    made, messages = planned(case)
+    log = expected_log(made.lengths, MTU, TERM_LENGTH)
+    assert left.messages == b"".join(messages)
+    assert left.deliveries["length"].tolist() == made.lengths.tolist()
+    assert left.deliveries["position"].tolist() == log.message_ends.tolist()
+    assert left.offers["position"].tolist() == log.message_ends.tolist()
+    assert left.frames["position"].tolist() == log.frames["position"].tolist()
+    seen = headers(left.frames)
+    for field, name in (("flags", "flags"), ("type", "frame_type")):
+        data = log.frames["frame_type"] != 0
+        assert seen[field][data].tolist() == log.frames[name][data].tolist()
+    assert (seen["frame_length"] == log.frames["frame_length"]).all()
+    facts, told = left.subscribed, left.published
+    assert (facts.error, told.error, facts.eos_seen) == (None, None, True)
+    assert facts.session_id == told.session_id == int(seen["session_id"][0])
+    assert (facts.join_position, facts.end_position) == (0, log.end_position)
+    assert (told.end_position, told.message_count) == (log.end_position, made.count)
+    assert (told.initial_term_id, told.term_length, told.mtu) == (-1, TERM_LENGTH, MTU)
+    assert facts.message_bytes == case.traffic[0].total_bytes
+    said = capfd.readouterr().out
+    assert "ready\n" in said
+    assert f"progress {facts.message_bytes}/{facts.message_bytes}\n" in said
+
+
+def test_a_skipped_message_is_the_middle_one(driver, tmp_path):
+    case = small_case(tmp_path)
+    left = go(case, driver, tmp_path, publish="skip-message")
+    made, messages = planned(case)
+    del messages[made.count // 2]
+    assert left.messages == b"".join(messages)
+    assert left.published.message_count == made.count - 1
+
+
+def test_a_flipped_byte_is_in_the_first_message(driver, tmp_path):
+    case = small_case(tmp_path)
+    left = go(case, driver, tmp_path, subscribe="flip-byte")
+    made, messages = planned(case)
+    expected = bytearray(b"".join(messages))
+    expected[int(made.lengths[0]) // 2] ^= 0xFF
+    assert left.messages == bytes(expected)
+
+
+def test_a_subscriber_whose_driver_leaves_says_so(tmp_path):
+    case = small_case(tmp_path)
+    driver = make_driver(tmp_path)
+    driver.start()
+    chosen = options_of(case, "subscriber", driver, tmp_path)
+    reading = Working(subscriber.run, chosen)
+    with Aeron(driver.context.dir) as aeron:
+        publication = aeron.add_publication(case.traffic[0].channel, 1001)
+        while publication.offer(b"no end") < 0:
+            time.sleep(0.001)
+        driver.close()
+        assert isinstance(reading.end(), SubjectError)
+    assert "shut down" in str(reading.error)
+    facts = SubscriberFacts.read(chosen.files.subscriber("one").document)
+    assert "shut down" in facts.error
+    assert not facts.eos_seen
+
+
+@pytest.mark.parametrize(
+    ("role", "run"), [("publisher", publisher.run), ("subscriber", subscriber.run)]
+)
+def test_a_workload_that_waits_ends_when_it_is_asked_to(driver, tmp_path, role, run):
+    case = small_case(tmp_path)
+    chosen = options_of(case, role, driver, tmp_path)
+    waiting = Working(run, chosen)
+    waiting.stop.ask(15)
+    assert isinstance(waiting.end(), Stopped)
+    facts = PublisherFacts if role == "publisher" else SubscriberFacts
+    document = getattr(chosen.files, role)("one").document
+    assert "SIGTERM" in facts.read(document).error
+
+
+@pytest.mark.parametrize(
+    ("channel", "code"),
+    [
+        ("aeron:udp?endpoint=nowhere", entry.SUBJECT_FAILED),
+        ("aeron:udp?endpoint=127.0.0.1:9|mtu=33", entry.SUBJECT_FAILED),
+    ],
+)
+def test_the_exit_code_tells_why(driver, tmp_path, channel, code, monkeypatch, capfd):
+    small_case(tmp_path, channel=channel)
+    monkeypatch.setattr(Stop, "on_signals", classmethod(lambda cls: cls()))
+    line = ["publisher", "--case", str(tmp_path / "case.json"), "--traffic", "one"]
+    line += ["--aeron-dir", str(driver.context.dir), "--out", str(tmp_path / "out")]
+    assert entry.main(line) == code
+    assert capfd.readouterr().err.startswith("publisher: ")
+    assert PublisherFacts.read(tmp_path / "out" / "publisher-one.json").error
+
+
+def test_a_liar_adds_to_the_streams_own_counter(driver, tmp_path):
+    case = small_case(tmp_path)
+    traffic = case.traffic[0]
+    with Aeron(driver.context.dir) as aeron:
+        aeron.add_subscription(traffic.receive, 1001)
+        liar = Working(
+            saboteur.run, options_of(case, "saboteur", driver, tmp_path, "lying-counter")
+        )
+        aeron.add_publication(traffic.channel, 1001)
+        assert liar.end() is None
+        found = map_cnc(driver.context.dir / "cnc.dat").counters()
+        (value,) = [each.final_value for each in found if each.type_id == RECEIVER_NAKS_SENT]
+        assert value == saboteur.LIE * saboteur.LIES
+
+
+def test_a_nak_names_what_comes_next_and_is_addressed_from_the_streams_port(monkeypatch):
+    image = SimpleNamespace(
+        position=3 * TERM_LENGTH + 96, term_length=TERM_LENGTH, initial_term_id=2147483646,
+        session_id=-7,
+    )  # fmt: skip
+    frame = np.frombuffer(saboteur.nak_of(image, 1001), np.uint8).copy()
+    fields = [get_i32(frame, at) for at in range(8, 28, 4)]
+    assert (frame.size, get_i32(frame, 0), frame[6]) == (28, 28, 2)
+    assert fields == [-7, 1001, -2147483647, 96, 32]
+    sent = []
+
+    class RawSocket:
+        def __init__(self, *kind):
+            assert kind == (2, 3, 17)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def sendto(self, datagram, to):
+            sent.append((datagram, to))
+
+    monkeypatch.setattr("harness.workload.saboteur.socket.socket", RawSocket)
+    saboteur.send_from_port(24325, frame.tobytes(), "10.0.0.1:40001")
+    ((datagram, to),) = sent
+    assert to == ("10.0.0.1", 0)
+    assert struct.unpack(">HHHH", datagram[:8]) == (24325, 40001, 36, 0)
+    assert datagram[8:] == frame.tobytes()
