@@ -24,7 +24,8 @@ fetch_plugin() {
   mkdir -p "$private/lists/partial" "$private/archives/partial" "$private/parts"
   printf 'deb [signed-by=%s] %s trixie main\n' \
     /usr/share/keyrings/debian-archive-keyring.gpg "$mirror" >"$private/sources.list"
-  options=(-qq -o "Dir::Etc::sourcelist=$private/sources.list" -o "Dir::Etc::sourceparts=$private/parts"
+  options=(-qq -o "Dir::Etc::sourcelist=$private/sources.list"
+    -o "Dir::Etc::sourceparts=$private/parts"
     -o "Dir::State::lists=$private/lists" -o "Dir::Cache::archives=$private/archives"
     -o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache=" -o APT::Sandbox::User=root)
   apt-get "${options[@]}" update

@@ -130,7 +130,10 @@ environment() {
   if [ -x .venv/bin/python ] && works .venv/bin/python; then
     say "filling .venv ($(.venv/bin/python -V)) from $lock"
     fill && return
-    unsupported || { tail -n 5 build/pip.log >&2; die "pip failed; the whole story: build/pip.log"; }
+    unsupported || {
+      tail -n 5 build/pip.log >&2
+      die "pip failed; the whole story: build/pip.log"
+    }
   fi
   local found python
   found=$(candidates)
@@ -155,7 +158,9 @@ current() {
 
 # --- the kernels -------------------------------------------------------------------------------
 
-kernel_sum() { find driver harness -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -d' ' -f1; }
+kernel_sum() {
+  find driver harness -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -d' ' -f1
+}
 
 kernels() {
   # Two drivers and a relay that start at once would each compile the same kernels; here it is done
@@ -169,7 +174,7 @@ kernels() {
   if .venv/bin/python -m driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness"; then
     printf '%s\n' "$sum" >"$kernel_stamp"
   else
-    say "not all could be compiled, see build/kernels-*.log; going on, they are compiled when needed"
+    say "not all could be compiled, see build/kernels-*.log; the rest is compiled when needed"
   fi
 }
 

@@ -38,7 +38,11 @@ trap 'rm -rf "$root"' EXIT
 say "making $image from Debian $suite packages (half a minute)"
 debootstrap --variant=minbase --include="$packages" "$suite" "$root" \
   ${WINDTUNNEL_DEBIAN_MIRROR:+"$WINDTUNNEL_DEBIAN_MIRROR"} >build/debootstrap.log 2>&1 \
-  || { tail -n 5 build/debootstrap.log >&2; say "debootstrap failed, see build/debootstrap.log"; exit 1; }
+  || {
+    tail -n 5 build/debootstrap.log >&2
+    say "debootstrap failed, see build/debootstrap.log"
+    exit 1
+  }
 tar -C "$root" -c --exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' \
   --exclude='./usr/share/doc/*' --exclude='./usr/share/locale/*' --exclude='./usr/share/man/*' . \
   | docker import - "$image" >/dev/null

@@ -52,11 +52,16 @@ build() {
 
 mkdir -p build
 [ "$(made_from)" = "$recipe" ] && exit 0
-if ! docker image inspect "$base" >/dev/null 2>&1 && ! docker pull --quiet "$base" >/dev/null 2>&1; then
+if ! docker image inspect "$base" >/dev/null 2>&1 \
+  && ! docker pull --quiet "$base" >/dev/null 2>&1; then
   say "cannot pull $base: making a base of our own"
   docker/base-image.sh
   base=windtunnel/base:local
 fi
 say "building $image on $base"
-build >build/image.log 2>&1 || { tail -n 15 build/image.log >&2; say "failed, see build/image.log"; exit 1; }
+build >build/image.log 2>&1 || {
+  tail -n 15 build/image.log >&2
+  say "failed, see build/image.log"
+  exit 1
+}
 say "ready: $image"

@@ -32,7 +32,7 @@ from driver.cnc import broadcast, counters, ring_buffer
 from driver.cnc.cnc_file import CncFile
 from driver.cnc.counters_manager import append_label
 from driver.command.client import ClientClose, ClientTimeout
-from driver.command.codec import Response, decode_response
+from driver.command.codec import Command, Response, decode_response
 from driver.command.command_type import ErrorCode
 from driver.command.image import AvailableImage, UnavailableImage
 from driver.command.payload import MalformedCommand
@@ -199,9 +199,9 @@ class ClientConductor:
             return
         counters.set_release(values, self._heartbeat_id, self._clock.now_ms())
 
-    def _send(self, command: object) -> None:
-        content = np.frombuffer(command.encode(), dtype=np.uint8).copy()  # type: ignore[attr-defined]
-        type_id = int(command.TYPE_ID)  # type: ignore[attr-defined]
+    def _send(self, command: Command) -> None:
+        content = np.frombuffer(command.encode(), dtype=np.uint8).copy()
+        type_id = int(command.TYPE_ID)
         status = ring_buffer.write(self._cnc.to_driver, type_id, content, 0, content.size)
         if status != ring_buffer.OK:
             raise CommandTimeoutError(f"the command ring takes no {content.size} bytes: {status}")
@@ -239,7 +239,7 @@ class ClientConductor:
                 raise DriverGoneError(self.failure)
             raise ClosedError("the client is closed")
 
-    def _ask(self, make: Callable[[int], object]) -> int:
+    def _ask(self, make: Callable[[int], Command]) -> int:
         """Send the command that `make` builds for a new correlation id, and expect its answer."""
         with self.lock:
             self._ensure_open()

@@ -93,6 +93,8 @@ def run(tree, cache, **more):
     wanted = {"PATH", "LD_LIBRARY_PATH", "HOME"}
     env = {key: value for key, value in os.environ.items() if key in wanted}
     env |= {"PYTHONPATH": str(tree.parent), "WINDTUNNEL_KERNEL_CACHE": str(cache), **more}
+    # Python itself would serve stale bytecode of a file that changes within a second at one length.
+    env["PYTHONDONTWRITEBYTECODE"] = "1"
     done = subprocess.run(
         [sys.executable, "-m", "harness.top"],
         env=env,

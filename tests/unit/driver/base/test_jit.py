@@ -102,6 +102,9 @@ def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(tmp_path:
 
     def run() -> tuple[str, dict[Path, int]]:
         environment = {key: value for key, value in os.environ.items() if "NUMBA" not in key}
+        # Python itself would serve stale bytecode of a file that changes within a second at one
+        # length.
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
         answer = subprocess.run(
             [sys.executable, "-c", "from driver.caller import twice; print(twice(7))"],
             cwd=tmp_path,
