@@ -14,6 +14,7 @@ from driver.media_driver import (
     duty_cycle,
     image_receiver,
     publication_image,
+    slot_list,
     system_counters,
 )
 from driver.media_driver.receiver_state import (
@@ -138,7 +139,7 @@ def _add_image(state, slot):
 @kernel
 def _remove_image(state, slot, cool_down):
     rec = state.images[slot]
-    _forget(state.active, state.agent[0].image_count, slot)
+    slot_list.forget(state.active, state.agent[0].image_count, slot)
     state.agent[0].image_count -= 1
     if stream_map.find(state.sessions, rec.endpoint, rec.stream_id, rec.session_id) == slot:
         stream_map.remove(state.sessions, rec.endpoint, rec.stream_id, rec.session_id)
@@ -151,12 +152,12 @@ def _remove_image(state, slot, cool_down):
         state.connections[index].is_known = 0
         state.connections[index].is_eos = 0
         state.connections[index].control_length = 0
-    _answer(state, IMAGE_RELEASED, slot)
+    slot_list.answer(state, IMAGE_RELEASED, slot)
 
 
 @kernel
 def _remove_endpoint(state, slot):
-    _forget(state.polled, state.agent[0].endpoint_count, slot)
+    slot_list.forget(state.polled, state.agent[0].endpoint_count, slot)
     state.agent[0].endpoint_count -= 1
     kept = 0
     for index in range(state.agent[0].pending_count):
@@ -167,7 +168,7 @@ def _remove_endpoint(state, slot):
     _forget_streams(state.sessions, slot)
     _forget_streams(state.interests, slot)
     _forget_streams(state.wanted, slot)
-    _answer(state, ENDPOINT_RELEASED, slot)
+    slot_list.answer(state, ENDPOINT_RELEASED, slot)
 
 
 @kernel
@@ -180,21 +181,3 @@ def _forget_streams(table, endpoint):
             stream_map.remove(table, endpoint, entry.stream_id, entry.session_id)
         else:
             index += 1
-
-
-@kernel
-def _forget(slots, count, slot):
-    """Take `slot` out of the first `count` entries, keeping the order of the others."""
-    kept = 0
-    for index in range(count):
-        if slots[index] != slot:
-            slots[kept] = slots[index]
-            kept += 1
-
-
-@kernel
-def _answer(state, event, slot):
-    state.record[0] = event
-    state.record[1] = slot
-    # There is room: a slot is answered for once before it is given out again.
-    handoff.put(state.events, state.record)

@@ -14,6 +14,7 @@ from driver.media_driver import (
     publication_sender,
     retransmit_handler,
     sender_control,
+    slot_list,
     system_counters,
 )
 from driver.media_driver import network_publication as publication
@@ -96,9 +97,9 @@ def _on_command(state):
         state.polled[state.agent[0].endpoint_count] = slot
         state.agent[0].endpoint_count += 1
     elif operation == REMOVE_ENDPOINT:
-        _forget(state.polled, state.agent[0].endpoint_count, slot)
+        slot_list.forget(state.polled, state.agent[0].endpoint_count, slot)
         state.agent[0].endpoint_count -= 1
-        _answer(state, ENDPOINT_RELEASED, slot)
+        slot_list.answer(state, ENDPOINT_RELEASED, slot)
     elif operation == ADD_PUBLICATION:
         _add_publication(state, slot)
     elif operation == REMOVE_PUBLICATION:
@@ -125,26 +126,8 @@ def _add_publication(state, slot):
 @kernel
 def _remove_publication(state, slot):
     pub = state.publications[slot]
-    _forget(state.active, state.agent[0].publication_count, slot)
+    slot_list.forget(state.active, state.agent[0].publication_count, slot)
     state.agent[0].publication_count -= 1
     stream_map.remove(state.streams, pub.endpoint, pub.stream_id, pub.session_id)
     publication.set_has_receivers_release(state.words, slot, 0)
-    _answer(state, PUBLICATION_RELEASED, slot)
-
-
-@kernel
-def _forget(slots, count, slot):
-    """Take `slot` out of the first `count` entries, keeping the order of the others."""
-    kept = 0
-    for index in range(count):
-        if slots[index] != slot:
-            slots[kept] = slots[index]
-            kept += 1
-
-
-@kernel
-def _answer(state, event, slot):
-    state.record[0] = event
-    state.record[1] = slot
-    # There is room: a slot is answered for once before it is given out again.
-    handoff.put(state.events, state.record)
+    slot_list.answer(state, PUBLICATION_RELEASED, slot)

@@ -467,7 +467,7 @@ def test_without_counters_left_no_image_is_half_made(driver, room):
 
 def test_a_driver_without_room_for_an_image_makes_it_later(driver):
     add(driver, AddSubscription)
-    pool = driver.driver.conductor._images._slots
+    pool = driver.driver.conductor._images._maker.slots
     free, pool._free = pool._free, []
     add(driver, AddPublication)
     before = [item.counter_id for item in driver.living()]
