@@ -16,7 +16,7 @@ from driver.base.errors import ConfigurationError, DriverError, StorageError
 from driver.channel import admission, subscription_parameters, udp_channel, uri
 from driver.channel.resolver import UnknownHostError
 from driver.channel.subscription_parameters import SubscriptionDefaults
-from driver.channel.udp_channel import UdpChannel
+from driver.channel.udp_channel import ControlMode, UdpChannel
 from driver.channel.uri import ChannelUri, InvalidChannelError
 from driver.cnc import ring_buffer
 from driver.cnc.counters_manager import CountersManager
@@ -179,7 +179,14 @@ class Conductor:
                 ErrorCode.NOT_SUPPORTED,
             )
         self._channel_count += 1
-        return parsed, udp_channel.resolve(parsed, self._parts.resolver, self._channel_count)
+        channel = udp_channel.resolve(parsed, self._parts.resolver, self._channel_count)
+        if channel.control_mode is not ControlMode.NONE:
+            # Accepted without its destinations, such a channel would be silent for ever.
+            raise CommandError(
+                f"channel '{channel_text}': control-mode is not supported yet",
+                ErrorCode.NOT_SUPPORTED,
+            )
+        return parsed, channel
 
     def _add_publication(self, command: AddPublication | AddExclusivePublication) -> None:
         self._clients.get_or_add(command.client_id)

@@ -234,6 +234,12 @@ def test_subscriptions_to_one_stream_agree_about_reliability(driver):
         (AddPublication, "aeron:udp", ErrorCode.INVALID_CHANNEL),
         (AddPublication, TO_PEER + "|mtu=77", ErrorCode.GENERIC_ERROR),
         (AddPublication, "aeron:ipc", ErrorCode.NOT_SUPPORTED),
+        (
+            AddPublication,
+            "aeron:udp?control=10.0.0.1:40456|control-mode=dynamic",
+            ErrorCode.NOT_SUPPORTED,
+        ),
+        (AddSubscription, "aeron:udp?control-mode=manual", ErrorCode.NOT_SUPPORTED),
         (AddSubscription, "aeron-spy:aeron:udp?endpoint=10.0.0.2:40456", ErrorCode.NOT_SUPPORTED),
         (AddSubscription, "aeron:udp?endpoint=10.9.9.9:40456", ErrorCode.GENERIC_ERROR),
         (AddSubscription, "", ErrorCode.INVALID_CHANNEL),
