@@ -18,7 +18,6 @@ RECEIVE_ENDPOINT = np.dtype(
         ("is_multicast", "i8"),
         ("ttl", "i8"),
         ("receiver_id", "i8"),  # who we are in status messages
-        ("channel_key", "i8"),  # the conductor's own name for the channel
     ]
 )
 

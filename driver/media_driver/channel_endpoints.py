@@ -143,7 +143,6 @@ class ChannelEndpoints:
         rec["is_multicast"] = int(channel.is_multicast)
         rec["ttl"] = channel.ttl or 0
         rec["receiver_id"] = self._parts.random.getrandbits(63)
-        rec["channel_key"] = endpoint.slot
 
     def add_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None

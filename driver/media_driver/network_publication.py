@@ -2,11 +2,9 @@
 
 A record belongs to the sender from the moment it is handed over until the sender has said that it
 let go. The conductor reads a few of its words meanwhile; those are published with release through
-`words`, the same memory seen as bytes, and are listed in `SHARED`. Times are monotonic nanoseconds;
-positions count bytes from the start of the stream.
+`words`, the same memory seen as bytes, and stand last in the record. Times are monotonic
+nanoseconds; positions count bytes from the start of the stream.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -70,8 +68,6 @@ NETWORK_PUBLICATION = np.dtype(
         ("has_unicast_eos", "i8"),  # a unicast receiver said that it is done with the stream
     ]
 )
-
-SHARED: Sequence[str] = ("has_receivers", "has_unicast_eos")
 
 RECORD_LENGTH = NETWORK_PUBLICATION.itemsize
 _FIELDS = dict(NETWORK_PUBLICATION.fields or {})

@@ -287,33 +287,28 @@ class NetworkPublications:
         snd_pos = int(counters.get_acquire(self._parts.values, publication.snd_pos_id))
         if snd_pos < produced:
             return False
-        if not publication.is_end_of_stream:
-            publication.is_end_of_stream = True
-            self._parts.sender_proxy.ask(sender_state.END_PUBLICATION, publication.slot, 0)
+        self._end(publication)
         return True
 
-    def on_timer(self, now_ns: int) -> list[NetworkPublication]:
-        """Move every ending publication on. Returns those that stop being readable by spies."""
-        stopped = []
+    def on_timer(self, now_ns: int) -> None:
+        """Move every ending publication on."""
+        words = self._parts.sender.words
         for publication in list(self.publications):
             if publication.state is State.DRAINING:
                 produced = publication.producer_position()
-                words = self._parts.sender.words
                 has_receivers = sending.has_receivers_acquire(words, publication.slot)
                 if self._end_when_sent(publication, produced) or not has_receivers:
-                    self._end_anyway(publication)
+                    self._end(publication)
                     publication.state, publication.state_since_ns = State.LINGER, now_ns
-                    stopped.append(publication)
             elif publication.state is State.LINGER:
                 quiet_ns = now_ns - publication.state_since_ns
-                words = self._parts.sender.words
                 is_unicast_over = sending.has_unicast_eos_acquire(words, publication.slot)
                 if is_unicast_over or quiet_ns >= publication.parameters.linger_ns:
                     publication.state, publication.state_since_ns = State.DONE, now_ns
                     self._parts.sender_proxy.ask(sender_state.REMOVE_PUBLICATION, publication.slot)
-        return stopped
 
-    def _end_anyway(self, publication: NetworkPublication) -> None:
+    def _end(self, publication: NetworkPublication) -> None:
+        """Let the sender's heartbeats say that the stream is over; once is enough."""
         if not publication.is_end_of_stream:
             publication.is_end_of_stream = True
             self._parts.sender_proxy.ask(sender_state.END_PUBLICATION, publication.slot, 0)

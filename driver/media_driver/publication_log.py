@@ -71,10 +71,6 @@ class LocalPublication:
         """Tell readers of the log where the stream ends."""
         descriptor.put_end_of_stream_position_release(self.log.log, self.log.meta_at, end_position)
 
-    def set_connected(self, is_connected: bool) -> None:
-        """Tell publishers whether anybody listens."""
-        descriptor.put_is_connected_release(self.log.log, self.log.meta_at, int(is_connected))
-
 
 def defaults_of(context: Context, buffers: SystemBuffers) -> PublicationDefaults:
     """What the driver's settings say where a channel is silent."""

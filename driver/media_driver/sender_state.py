@@ -33,7 +33,6 @@ SET_SPIES = 6  # publication slot, has spies, highest spy position
 ENDPOINT_RELEASED = 1  # endpoint slot
 PUBLICATION_RELEASED = 2  # publication slot
 SEND_FAILED = 3  # endpoint slot, negative errno
-STATUS_MALFORMED = 4  # endpoint slot, length of the application feedback
 
 SENDER = np.dtype(
     [

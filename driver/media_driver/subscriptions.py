@@ -139,7 +139,3 @@ class SubscriptionLinks:
         self._parts.positions.remove(link.stream.record, link.pool_index)
         self._parts.counters.free(link.counter_id)
         subscription.links.remove(link)
-
-    def readers_of(self, stream: Readable) -> list[Subscription]:
-        """The subscriptions that read a stream."""
-        return [item for item in self.subscriptions.values() if item.is_linked(stream)]
