@@ -2,28 +2,27 @@
 its users.
 
 An agent polls the socket, so it is closed only after that agent has said that it let go. Status
-counters tell clients how their channel is. Source: spec 9.3, 9.4 and 8.3, Aeron 1.53.
+counters tell clients how their channel is. What a direction needs beyond this is in
+`send_channel_endpoints` and `receive_channel_endpoints`. Source: spec 9.3, 9.4 and 8.3, Aeron 1.53.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
-
-from driver.channel import uri_param
-from driver.channel.socket_address import write_name
 from driver.channel.udp_channel import UdpChannel
 from driver.cnc import counters
 from driver.media.channel_sockets import OpenSocket, PublicationSockets
 from driver.media_driver import receiver_state, sender_state, stream_counters
-from driver.media_driver.agent_proxy import SlotPool
+from driver.media_driver.agent_proxy import AgentProxy, SlotPool
 from driver.media_driver.command_error import NotYetError
 from driver.media_driver.facilities import Facilities
 
 
-@dataclass
+@dataclass(eq=False)
 class ChannelEndpoint:
     """An open channel and what it holds."""
 
@@ -40,20 +39,32 @@ class ChannelEndpoint:
     """Receive channels: subscriptions for each (stream id, session id or None for all)."""
 
 
-class ChannelEndpoints:
+class ChannelEndpoints(ABC):
     """The open channels of one direction, by canonical form."""
 
-    def __init__(self, parts: Facilities, *, sending: bool) -> None:
+    STATUS_TYPE: int
+    NAME: str
+
+    def __init__(self, parts: Facilities, state: Any, proxy: AgentProxy) -> None:
         self._parts = parts
-        self._sending = sending
-        self._state = parts.sender if sending else parts.receiver
-        self._proxy = parts.sender_proxy if sending else parts.receiver_proxy
-        self._slots = SlotPool(self._state.endpoints.size, "channels")
+        self._state = state
+        self._proxy = proxy
+        self._slots = SlotPool(state.endpoints.size, "channels")
         self._open: dict[str, ChannelEndpoint] = {}
         self._closing: dict[int, ChannelEndpoint] = {}
 
     def __iter__(self) -> Iterator[ChannelEndpoint]:
         return iter(self._open.values())
+
+    @abstractmethod
+    def _open_sockets(
+        self, channel: UdpChannel
+    ) -> tuple[PublicationSockets | OpenSocket, int, int, str, bool]:
+        """Sockets, fd of frames, fd of control frames, local address, whether it is connected."""
+
+    @abstractmethod
+    def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
+        """Write the agent's record of a channel that is about to be handed over."""
 
     def get_or_open(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
         """The endpoint of a channel, opened if nobody has yet; the caller becomes a user of it."""
@@ -76,10 +87,7 @@ class ChannelEndpoints:
         with ExitStack() as undo:
             endpoint = self._take_endpoint(undo, channel, registration_id)
             undo.pop_all()
-        if self._sending:
-            self._fill_send_slot(endpoint)
-        else:
-            self._fill_receive_slot(endpoint)
+        self._fill_slot(endpoint)
         status_id = endpoint.status_counter_id
         counters.set_release(self._parts.values, status_id, stream_counters.CHANNEL_ACTIVE)
         self._proxy.ask(sender_state.ADD_ENDPOINT, endpoint.slot)
@@ -90,77 +98,20 @@ class ChannelEndpoints:
     ) -> ChannelEndpoint:
         slot = self._slots.take()
         undo.callback(self._slots.give_back, slot)
-        sockets: PublicationSockets | OpenSocket
-        if self._sending:
-            sockets = self._parts.sockets.open_publication(channel)
-            fd, control_fd = sockets.frames.fd, sockets.control.fd
-            local, is_connected = sockets.frames.local.text, sockets.is_connected
-        else:
-            sockets = self._parts.sockets.open_subscription(channel)
-            fd = control_fd = sockets.fd
-            local, is_connected = sockets.local.text, False
+        sockets, fd, control_fd, local, is_connected = self._open_sockets(channel)
         undo.callback(sockets.close)
-        kinds = (stream_counters.SEND_CHANNEL_STATUS, stream_counters.RECEIVE_CHANNEL_STATUS)
-        status_type = kinds[0] if self._sending else kinds[1]
         status_id = self._parts.counters.channel_status(
-            status_type, str(channel.uri), registration_id
+            self.STATUS_TYPE, str(channel.uri), registration_id
         )
         undo.callback(self._parts.counters.free, status_id)
         self._parts.counters.append_label(status_id, f" {local}")
-        name = "snd" if self._sending else "rcv"
-        address_id = self._parts.counters.local_address(name, status_id, local, registration_id)
+        address_id = self._parts.counters.local_address(
+            self.NAME, status_id, local, registration_id
+        )
         undo.callback(self._parts.counters.free, address_id)
         return ChannelEndpoint(
             slot, channel, sockets, fd, control_fd, is_connected, status_id, address_id
         )
-
-    def _fill_send_slot(self, endpoint: ChannelEndpoint) -> None:
-        rec = self._state.endpoints[endpoint.slot]
-        name = np.zeros(28, dtype=np.uint8)
-        length = 0
-        if not endpoint.is_connected:
-            length = write_name(name, endpoint.channel.remote_data)
-        rec["fd"] = endpoint.fd
-        rec["control_fd"] = endpoint.control_fd
-        rec["is_connected"] = int(endpoint.is_connected)
-        rec["name_length"] = length
-        rec["name"] = name
-        rec["last_status_ns"] = 0
-
-    def _fill_receive_slot(self, endpoint: ChannelEndpoint) -> None:
-        channel = endpoint.channel
-        rec = self._state.endpoints[endpoint.slot]
-        control = channel.remote_control if channel.is_multicast else channel.local_control
-        name = np.zeros(28, dtype=np.uint8)
-        has_control = channel.is_multicast or channel.has_control
-        rec["fd"] = endpoint.fd
-        rec["has_control"] = int(has_control)
-        rec["control_length"] = write_name(name, control) if has_control else 0
-        rec["control"] = name
-        tag = channel.uri.int64(uri_param.GROUP_TAG)
-        rec["has_group_tag"] = int(tag is not None)
-        rec["group_tag"] = tag or 0
-        rec["is_multicast"] = int(channel.is_multicast)
-        rec["ttl"] = channel.ttl or 0
-        rec["receiver_id"] = self._parts.random.getrandbits(63)
-
-    def add_interest(
-        self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
-    ) -> None:
-        """A subscription wants a stream of this channel, or one session of it."""
-        endpoint.interests[stream_id, session_id] += 1
-        if session_id is not None or endpoint.interests[stream_id, session_id] == 1:
-            words = (endpoint.slot, stream_id, int(session_id is not None), session_id or 0)
-            self._proxy.ask(receiver_state.ADD_INTEREST, *words)
-
-    def remove_interest(
-        self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
-    ) -> None:
-        """That subscription is gone."""
-        endpoint.interests[stream_id, session_id] -= 1
-        if session_id is not None or endpoint.interests[stream_id, session_id] == 0:
-            words = (endpoint.slot, stream_id, int(session_id is not None), session_id or 0)
-            self._proxy.ask(receiver_state.REMOVE_INTEREST, *words)
 
     def release(self, endpoint: ChannelEndpoint) -> None:
         """One user less; the last one closes the channel once its agent has let go."""

@@ -38,12 +38,13 @@ from driver.command.publication import (
 from driver.command.subscription import AddSubscription, RemoveSubscription, SubscriptionReady
 from driver.media_driver import conductor_state, receiver_state, sender_state, shared_agents
 from driver.media_driver.agent_proxy import SlotPool
-from driver.media_driver.channel_endpoints import ChannelEndpoints
 from driver.media_driver.client_registry import ClientRegistry
 from driver.media_driver.command_error import CommandError, NotYetError
 from driver.media_driver.facilities import Facilities
 from driver.media_driver.network_publications import NetworkPublications
 from driver.media_driver.publication_images import PublicationImages
+from driver.media_driver.receive_channel_endpoints import ReceiveChannelEndpoints
+from driver.media_driver.send_channel_endpoints import SendChannelEndpoints
 from driver.media_driver.session_ids import SessionIds
 from driver.media_driver.subscriptions import Subscription, SubscriptionLinks
 from driver.media_driver.user_counters import UserCounters
@@ -59,8 +60,8 @@ class Conductor:
             parts.random, context.reserved_session_id_low, context.reserved_session_id_high
         )
         limit_slots = SlotPool(parts.conductor.limits.size, "publications")
-        self._send_endpoints = ChannelEndpoints(parts, sending=True)
-        self._receive_endpoints = ChannelEndpoints(parts, sending=False)
+        self._send_endpoints = SendChannelEndpoints(parts)
+        self._receive_endpoints = ReceiveChannelEndpoints(parts)
         self._links = SubscriptionLinks(parts)
         self._publications = NetworkPublications(
             parts, self._send_endpoints, self._session_ids, limit_slots

@@ -18,7 +18,7 @@ from driver.logbuffer.log_buffer import LogBuffer
 from driver.media_driver import flow_control, sender_state, stream_counters
 from driver.media_driver import network_publication as sending
 from driver.media_driver.agent_proxy import SlotPool, append_slot, fill_record, remove_slot
-from driver.media_driver.channel_endpoints import ChannelEndpoint, ChannelEndpoints
+from driver.media_driver.channel_endpoints import ChannelEndpoint
 from driver.media_driver.command_error import CommandError
 from driver.media_driver.facilities import Facilities
 from driver.media_driver.publication_limit import NETWORK
@@ -32,6 +32,7 @@ from driver.media_driver.publication_log import (
     fill_limit,
     start_of,
 )
+from driver.media_driver.send_channel_endpoints import SendChannelEndpoints
 from driver.media_driver.session_ids import SessionIds
 
 RETRANSMIT_WINDOW_MULTIPLE_UNICAST = 16
@@ -60,7 +61,7 @@ class NetworkPublications:
     def __init__(
         self,
         parts: Facilities,
-        endpoints: ChannelEndpoints,
+        endpoints: SendChannelEndpoints,
         session_ids: SessionIds,
         limit_slots: SlotPool,
     ) -> None:

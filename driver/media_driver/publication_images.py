@@ -18,11 +18,11 @@ from driver.media_driver import (
     receiver_state,
 )
 from driver.media_driver.agent_proxy import append_slot, remove_slot
-from driver.media_driver.channel_endpoints import ChannelEndpoints
 from driver.media_driver.facilities import Facilities
 from driver.media_driver.image_maker import ImageMaker
 from driver.media_driver.live_image import PublicationImage, State
 from driver.media_driver.publication_log import delete_log
+from driver.media_driver.receive_channel_endpoints import ReceiveChannelEndpoints
 from driver.media_driver.subscriptions import Subscription, SubscriptionLinks
 
 EOS_STATUS_INTERVALS = 5
@@ -33,7 +33,7 @@ class PublicationImages:
     """All of them."""
 
     def __init__(
-        self, parts: Facilities, endpoints: ChannelEndpoints, links: SubscriptionLinks
+        self, parts: Facilities, endpoints: ReceiveChannelEndpoints, links: SubscriptionLinks
     ) -> None:
         self._parts = parts
         self._endpoints = endpoints
