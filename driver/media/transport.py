@@ -9,9 +9,9 @@
 
 An fd from 0 up is a socket, one from -2 down a mailbox of `link`, and -1 none: nothing leaves,
 nothing comes. A *name* is uint8[28] with its length (`channel.socket_address`); length 0 means the
-connected peer. Each outgoing entry is a *run* of bytes that leaves as one datagram; a run of
-several frames for the kernel to cut is a later matter of this module alone. Knows nothing of what
-is inside a datagram.
+connected peer. Where a batch may join, datagrams that lie one behind the other leave as one run
+(`segmentation`); a received message may be such a run, cut every `segment_length` bytes. Knows
+nothing of what is inside a datagram.
 """
 
 import errno
@@ -23,40 +23,20 @@ from driver.base import system
 from driver.base.atomics import bytes_at
 from driver.base.jit import kernel
 from driver.channel.socket_address import NAME_LENGTH_MAX
-from driver.media import link
-
-IOVEC = np.dtype(
-    [
-        ("address", "u8"),
-        ("length", "u8"),
-    ]
+from driver.media import link, segmentation, system_message
+from driver.media.segmentation import RunBatch
+from driver.media.system_message import (
+    CONTROL_LENGTH,
+    IOVEC,
+    MESSAGE_LENGTH,
+    is_transient,
+    make_headers,
 )
-
-# struct mmsghdr on 64-bit Linux with glibc.
-MESSAGE = np.dtype(
-    [
-        ("name", "u8"),  # address of a struct sockaddr
-        ("name_length", "u4"),
-        ("pad_name", "u4"),
-        ("vectors", "u8"),  # address of the iovec array
-        ("vector_count", "u8"),
-        ("control", "u8"),
-        ("control_length", "u8"),
-        ("message_flags", "i4"),
-        ("pad_flags", "u4"),
-        ("length", "u4"),  # bytes sent or received
-        ("pad_length", "u4"),
-    ]
-)
-MESSAGE_LENGTH = MESSAGE.itemsize
-assert IOVEC.itemsize == 16
-assert MESSAGE_LENGTH == 64
 
 TRUNCATED = 0x20
 """MSG_TRUNC in the flags of a received message."""
 
-_EAGAIN, _EINTR = errno.EAGAIN, errno.EINTR
-_ECONNREFUSED, _ENOBUFS = errno.ECONNREFUSED, errno.ENOBUFS
+_EINVAL, _EIO, _EMSGSIZE = errno.EINVAL, errno.EIO, errno.EMSGSIZE
 
 
 class SendBatch(NamedTuple):
@@ -64,48 +44,43 @@ class SendBatch(NamedTuple):
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n]
+    runs: RunBatch  # for entries that leave together
+    is_joining: np.ndarray  # int64[1], whether entries may leave as runs
 
 
 class ReceiveBatch(NamedTuple):
-    """Datagrams that came in with the last `receive`."""
+    """What came in with the last `receive`: messages, each one datagram or a run of them."""
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n], into slots
     slots: np.ndarray  # uint8[n * slot length]
     names: np.ndarray  # uint8[n, 28], where they came from
+    controls: np.ndarray  # uint8[n * CONTROL_LENGTH]
 
 
-def _make_headers(vectors: np.ndarray) -> np.recarray:
-    headers = np.zeros(vectors.size, dtype=MESSAGE).view(np.recarray)
-    headers.vectors = vectors.ctypes.data + IOVEC.itemsize * np.arange(vectors.size)
-    headers.vector_count = 1
-    return headers
-
-
-def make_send_batch(count: int) -> SendBatch:
+def make_send_batch(count: int, *, is_joining: bool = False) -> SendBatch:
     """Room for `count` datagrams in one system call."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
-    return SendBatch(headers=_make_headers(vectors), vectors=vectors)
+    return SendBatch(
+        headers=make_headers(vectors),
+        vectors=vectors,
+        runs=segmentation.make_run_batch(count),
+        is_joining=np.array([int(is_joining)], dtype=np.int64),
+    )
 
 
 def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
-    """Room for `count` datagrams; a longer one than `slot_length` is cut off and flagged."""
+    """Room for `count` messages; a longer one than `slot_length` is cut off and flagged."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     slots = np.zeros(count * slot_length, dtype=np.uint8)
     names = np.zeros((count, NAME_LENGTH_MAX), dtype=np.uint8)
     vectors.address = slots.ctypes.data + slot_length * np.arange(count)
     vectors.length = slot_length
-    headers = _make_headers(vectors)
+    headers = make_headers(vectors)
     headers.name = names.ctypes.data + NAME_LENGTH_MAX * np.arange(count)
-    return ReceiveBatch(headers=headers, vectors=vectors, slots=slots, names=names)
-
-
-@kernel
-def is_transient(result):
-    """Whether a negative errno only says "not now": a full buffer, a signal, or no peer yet."""
-    return (
-        result == -_EAGAIN or result == -_EINTR or result == -_ECONNREFUSED or result == -_ENOBUFS
-    )
+    controls = np.zeros(count * CONTROL_LENGTH, dtype=np.uint8)
+    headers.control = controls.ctypes.data + CONTROL_LENGTH * np.arange(count)
+    return ReceiveBatch(headers, vectors, slots, names, controls)
 
 
 @kernel
@@ -133,6 +108,14 @@ def send_gathered(fd, batch, first, count, name, name_length, links):
     if fd < 0:
         return _send_on_link(fd, batch, first, count, name, name_length, links)
     name_address = name.ctypes.data if name_length > 0 else 0
+    if count > 1 and batch.is_joining[0] != 0:
+        result = segmentation.send_runs(
+            fd, batch.runs, batch.vectors, first, count, name_address, name_length
+        )
+        if result != -_EINVAL and result != -_EIO and result != -_EMSGSIZE:
+            return 0 if is_transient(result) else result
+        # The way to this peer cannot cut runs up; what is sent one by one arrives as well.
+        batch.is_joining[0] = 0
     for index in range(first, first + count):
         header = batch.headers[index]
         header.name = name_address
@@ -193,8 +176,9 @@ def receive(fd, batch, links):
     if fd < 0:
         return _receive_on_link(fd, batch, links)
     for index in range(batch.headers.size):
-        # The system writes how much of the name it used, so the room is told anew each time.
+        # The system writes how much of the room it used, so the room is told anew each time.
         batch.headers[index].name_length = NAME_LENGTH_MAX
+        batch.headers[index].control_length = CONTROL_LENGTH
     result = system.recvmmsg(fd, batch.headers.ctypes.data, batch.headers.size, system.MSG_DONTWAIT)
     return 0 if is_transient(result) else result
 
@@ -214,6 +198,7 @@ def _receive_on_link(fd, batch, links):
         header = batch.headers[index]
         header.length = min(length, room)
         header.message_flags = TRUNCATED if length > room else 0
+        header.control_length = 0
         header.name_length = name_length
     return batch.headers.size
 
@@ -233,6 +218,15 @@ def incoming_at(batch, index):
 def incoming_length(batch, index):
     """Bytes of datagram `index` that are in its slot."""
     return int(batch.headers[index].length)
+
+
+@kernel
+def segment_length(batch, index):
+    """The length of each datagram of message `index`, but for a shorter last one."""
+    header = batch.headers[index]
+    return system_message.segment_length(
+        batch.controls, index, int(header.control_length), int(header.length)
+    )
 
 
 @kernel

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from driver.base.errors import DriverError
 from driver.channel.resolver import NetworkInterface
 from driver.channel.socket_address import SocketAddress, from_python_name
+from driver.media.system_message import UDP_OFFLOAD
 
 _IP_MULTICAST_ALL = 49
 _IPV6_MULTICAST_ALL = 29
@@ -40,6 +41,8 @@ class SocketOptions:
     """The group to join; such a socket shares its port with others."""
     ttl: int = 0
     """Of multicast datagrams."""
+    is_offloading: bool = False
+    """Whether the system may hand over several datagrams as one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOption
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.sndbuf_length)
     if options.rcvbuf_length > 0:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.rcvbuf_length)
+    if options.is_offloading:
+        handle.setsockopt(*UDP_OFFLOAD, 1)
     if options.group is not None:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
