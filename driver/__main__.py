@@ -1,4 +1,4 @@
-"""The process `windtunnel-driver`: settings in, a media driver until a signal comes.
+"""The process `windtunnel-driver`: settings in, a media driver until a signal or a client ends it.
 
 It stands where `aeronmd` stands and reads the same settings. Exit codes: 0 after an orderly stop,
 1 when it could not start or an agent failed.
@@ -7,81 +7,96 @@ It stands where `aeronmd` stands and reads the same settings. Exit codes: 0 afte
 import os
 import signal
 import sys
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 USAGE = """\
-usage: windtunnel-driver [-h] [-v] [--dir DIRECTORY] [-Dname=value ...] [PROPERTIES_FILE ...]
+usage: windtunnel-driver [-h] [-v] [--settings [--json]] [--dir DIRECTORY] [-Dname=value ...]
+                         [PROPERTIES_FILE ...]
 
 An Aeron media driver. Settings come from the environment (AERON_DIR, AERON_THREADING_MODE, ...),
-from property files (aeron.dir=...) and from -D options, the later winning. It stops in good order
-on SIGINT and SIGTERM.
+from property files (aeron.dir=...) and from -D options; of the command line, the later wins. It
+stops in good order on SIGINT and SIGTERM.
 
   -h, --help     show this text
   -v, --version  show the version
+  --settings     list every setting with its default and its bounds; with --json for machines
   --dir DIR      where the driver's files live (AERON_DIR)
+  -Dname=value   a setting by the name of its Java property (-Daeron.mtu.length=8k)
+
+examples:
+  windtunnel-driver --dir /dev/shm/one
+  AERON_THREADING_MODE=SHARED windtunnel-driver -Daeron.term.buffer.length=64k driver.properties
+
+Exit codes: 0 after an orderly stop, 1 when it could not start or an agent failed.
 """
 
 
-def _variable(name: str) -> str:
-    return name.strip().upper().replace(".", "_")
+def _show(arguments: Sequence[str]) -> str | None:
+    """The text that an option asks for instead of a driver."""
+    if "-h" in arguments or "--help" in arguments:
+        return USAGE
+    if "-v" in arguments or "--version" in arguments:
+        from driver.media_driver.system_counters import VERSION_TEXT
 
+        return f"windtunnel-driver, compatible with Aeron {VERSION_TEXT}\n"
+    if "--settings" in arguments:
+        from driver.media_driver.settings import table
 
-def read_properties(path: Path) -> dict[str, str]:
-    """The settings of a property file, by the name of their environment variable."""
-    settings = {}
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        text = line.strip()
-        if not text or text[0] in "#!":
-            continue
-        name, mark, value = text.partition("=")
-        if not mark:
-            raise ValueError(f"{path}:{number}: expected name=value, found {text!r}")
-        settings[_variable(name)] = value.strip()
-    return settings
-
-
-def read_arguments(arguments: list[str]) -> dict[str, str]:
-    """The settings that the command line gives, by the name of their environment variable."""
-    settings: dict[str, str] = {}
-    rest = iter(arguments)
-    for argument in rest:
-        if argument == "--dir":
-            settings["AERON_DIR"] = next(rest, "")
-        elif argument.startswith("-D"):
-            name, mark, value = argument[2:].partition("=")
-            if not mark:
-                raise ValueError(f"expected -Dname=value, found {argument!r}")
-            settings[_variable(name)] = value
-        elif argument.startswith("-"):
-            raise ValueError(f"unknown option {argument!r}")
-        else:
-            settings |= read_properties(Path(argument))
-    return settings
+        return table.describe_json() if "--json" in arguments else table.describe()
+    return None
 
 
 def main() -> int:
     """Run the driver until it is told to stop."""
     arguments = sys.argv[1:]
-    if "-h" in arguments or "--help" in arguments:
-        print(USAGE, end="")
+    shown = _show(arguments)
+    if shown is not None:
+        print(shown, end="")
         return 0
-    from driver.media_driver.system_counters import VERSION_TEXT
+    return _drive(arguments)
 
-    if "-v" in arguments or "--version" in arguments:
-        print(f"windtunnel-driver, compatible with Aeron {VERSION_TEXT}")
-        return 0
+
+class _Signals:
+    """The wish of a user or a supervisor that this process ends, heard from the first moment on.
+
+    A driver that is still being made is ended as soon as it stands.
+    """
+
+    def __init__(self) -> None:
+        self.was_asked = False
+        self._stop: Callable[[], None] | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, *_: object) -> None:
+        self.was_asked = True
+        if self._stop is not None:
+            self._stop()
+
+    def then(self, stop: Callable[[], None]) -> None:
+        """What to do; done at once where the wish came before."""
+        self._stop = stop
+        if self.was_asked:
+            stop()
+
+
+def _drive(arguments: Sequence[str]) -> int:
     from driver.base.errors import DriverError
     from driver.media_driver.context import from_environment
     from driver.media_driver.media_driver import MediaDriver
+    from driver.media_driver.settings import given, table
 
+    signals = _Signals()
     try:
-        context = from_environment(os.environ | read_arguments(arguments))
+        told = given.read_given(os.environ, arguments)
+        context = from_environment(told.texts, shared=told.shared())
+        if context.print_configuration:
+            print(table.configuration(context, told.origin_of), end="", flush=True)
         driver = MediaDriver(context)
-    except (DriverError, ValueError, OSError) as error:
+    except (DriverError, OSError) as error:
         print(f"windtunnel-driver: {error}", file=sys.stderr)
         return 1
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: driver.stop())
+    signals.then(driver.stop)
     with driver:
         print(f"driver ready pid={os.getpid()} dir={context.dir}", flush=True)
         while not driver.wait(3600):

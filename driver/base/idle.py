@@ -29,11 +29,16 @@ IDLE = np.dtype(
 
 
 def make_idle(
-    mode: int = BACKOFF, *, park_ns_min: int = 1_000, park_ns_max: int = 1_000_000
+    mode: int = BACKOFF,
+    *,
+    spins_max: int = 10,
+    yields_max: int = 20,
+    park_ns_min: int = 1_000,
+    park_ns_max: int = 1_000_000,
 ) -> np.recarray:
     """A fresh idle strategy; `park_ns_min` is also the length of a SLEEP."""
     state = np.zeros(1, dtype=IDLE).view(np.recarray)
-    state[0] = (mode, 10, 20, park_ns_min, park_ns_max, 0, park_ns_min)
+    state[0] = (mode, spins_max, yields_max, park_ns_min, park_ns_max, 0, park_ns_min)
     return state
 
 

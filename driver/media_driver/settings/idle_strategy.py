@@ -1,0 +1,72 @@
+"""The idle strategies as settings write them: a name, and arguments whose form depends on it.
+
+    noop, spin             take the next turn at once
+    yield                  let others run
+    sleeping, sleep-ns     sleep for a duration                              1us
+    backoff                spin, then yield, then sleep, doubling            10-20-1us-1ms
+
+Source: the C driver's idle strategies and their defaults, Aeron 1.53.
+"""
+
+import re
+
+import numpy as np
+
+from driver.base import idle
+from driver.base.errors import ConfigurationError
+from driver.channel import uri_value
+
+STRATEGIES = {
+    "backoff": "backoff",
+    "aeron_idle_strategy_backoff": "backoff",
+    "yield": "yield",
+    "yielding": "yield",
+    "aeron_idle_strategy_yielding": "yield",
+    "sleep-ns": "sleep-ns",
+    "sleeping": "sleep-ns",
+    "aeron_idle_strategy_sleeping": "sleep-ns",
+    "spin": "spin",
+    "spinning": "spin",
+    "aeron_idle_strategy_busy_spinning": "spin",
+    "noop": "noop",
+    "aeron_idle_strategy_noop": "noop",
+}
+"""What each spelling of a strategy stands for."""
+
+PARK_NS_MAX = 1_000_000_000
+"""Ours: an agent that sleeps does not see that it shall end."""
+COUNT_MAX = 1 << 31
+
+_MODES = {"yield": idle.YIELD, "spin": idle.SPIN, "noop": idle.SPIN}
+_BACKOFF = re.compile(r"([^- ]+)[- ]([^- ]+)[- ]([^- ]+)[- ]([^- ]+)")
+
+
+def make_strategy(variable: str, strategy: str, init_args: str) -> np.recarray:
+    """The state of a fresh strategy, IDLE[1]; "" leaves the arguments open.
+
+    Strategies that take no arguments do not look at them. `variable` holds the arguments, and is
+    named by the error.
+    """
+    name = STRATEGIES[strategy]
+    if name == "sleep-ns":
+        length_ns = _park_ns(variable, init_args) if init_args else 1
+        return idle.make_idle(idle.SLEEP, park_ns_min=length_ns)
+    if name != "backoff" or not init_args:
+        return idle.make_idle(_MODES.get(name, idle.BACKOFF))
+    match = _BACKOFF.fullmatch(init_args)
+    if match is None:
+        raise ConfigurationError(
+            f"{variable}={init_args}: expected spins, yields, shortest and longest park, such as "
+            "10-20-1us-1ms"
+        )
+    spins, yields, shortest, longest = match.groups()
+    return idle.make_idle(
+        spins_max=uri_value.parse_int64(variable, spins, 0, COUNT_MAX),
+        yields_max=uri_value.parse_int64(variable, yields, 0, COUNT_MAX),
+        park_ns_min=_park_ns(variable, shortest),
+        park_ns_max=_park_ns(variable, longest),
+    )
+
+
+def _park_ns(variable: str, text: str) -> int:
+    return uri_value.parse_duration_ns(variable, text, 0, PARK_NS_MAX)

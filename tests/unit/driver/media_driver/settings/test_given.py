@@ -1,0 +1,57 @@
+"""Who told the process what, and who wins."""
+
+import pytest
+
+from driver.base.errors import ConfigurationError
+from driver.media_driver.settings.given import read_given
+
+
+def test_the_later_wins_and_is_remembered(tmp_path):
+    path = tmp_path / "driver.properties"
+    path.write_text("aeron.mtu.length=8k\naeron.max.resend=\n")
+    told = read_given(
+        {"AERON_MTU_LENGTH": "4k", "AERON_MAX_RESEND": "7", "AERON_RELIABLE_STREAM": "false"},
+        ["-Daeron.mtu.length=2k", str(path), "-D", "aeron.timer.interval=2s", "--dir", "/x"],
+    )
+    assert told.texts == {
+        "AERON_MTU_LENGTH": "8k",
+        "AERON_RELIABLE_STREAM": "false",
+        "AERON_TIMER_INTERVAL": "2s",
+        "AERON_DIR": "/x",
+    }
+    origins = {
+        name: told.origin_of(name) for name in [*told.texts, "AERON_MAX_RESEND", "AERON_NONE"]
+    }
+    assert origins == {
+        "AERON_MTU_LENGTH": str(path),
+        "AERON_RELIABLE_STREAM": "environment",
+        "AERON_TIMER_INTERVAL": "-D",
+        "AERON_DIR": "--dir",
+        "AERON_MAX_RESEND": "default",
+        "AERON_NONE": "default",
+    }
+
+
+def test_a_directory_may_stand_behind_an_equals_sign():
+    assert read_given({}, ["--dir=/y"]).texts == {"AERON_DIR": "/y"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dir"], "--dir needs a value"),
+        (["-D"], "-D needs a value"),
+        (["-Dname"], "expected name=value"),
+        (["--verbose"], "unknown option --verbose"),
+        (["https://x/y"], "not by HTTP"),
+    ],
+)
+def test_a_command_line_that_cannot_be_followed_is_refused(arguments, message):
+    with pytest.raises(ConfigurationError, match=message):
+        read_given({}, arguments)
+
+
+def test_the_environment_of_the_caller_is_left_alone():
+    environment = {"AERON_MTU_LENGTH": "4k"}
+    read_given(environment, ["-Daeron.mtu.length=8k"])
+    assert environment == {"AERON_MTU_LENGTH": "4k"}

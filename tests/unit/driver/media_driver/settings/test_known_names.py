@@ -1,0 +1,75 @@
+"""Which variables pass, and what a slip of the pen is told."""
+
+from pathlib import Path
+
+import pytest
+
+from driver.base.errors import ConfigurationError
+from driver.media_driver.context import SETTINGS, from_environment
+from driver.media_driver.settings.known_names import is_foreign, unknown_faults
+
+OWN = [kind.variable for kind in SETTINGS.values()]
+ALL = Path(__file__).with_name("aeron_variables.txt").read_text().split()
+"""Every variable that the C sources of Aeron 1.53 read, and every Java property as a variable."""
+
+
+def test_no_variable_of_aeron_is_unknown():
+    assert len(ALL) > 150
+    assert unknown_faults(ALL, OWN) == []
+
+
+def test_no_setting_is_our_own_invention():
+    assert {name for name in OWN if not name.startswith("WINDTUNNEL_")} <= set(ALL)
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("AERON_TERM_BUFFER_LENGHT", "AERON_TERM_BUFFER_LENGTH"),
+        ("AERON_SENDER_IDLE_STRATEGIE", "AERON_SENDER_IDLE_STRATEGY"),
+        ("AERON_DIRS", "AERON_DIR"),
+    ],
+)
+def test_a_slip_of_the_pen_is_told_what_was_meant(variable, meant):
+    (fault,) = unknown_faults([variable, "HOME", "XAERON_DIRS"], OWN)
+    assert fault == f"{variable} is not a setting of Aeron; did you mean {meant}?"
+
+
+def test_what_is_like_nothing_gets_no_advice():
+    assert unknown_faults(["AERON_QQQQQQQQ"], OWN) == ["AERON_QQQQQQQQ is not a setting of Aeron"]
+
+
+def test_in_the_environment_only_a_slip_of_the_pen_is_a_fault():
+    shared = ["AERON_RIG_ID", "AERON_TERM_BUFFER_LENGHT"]
+    (fault,) = unknown_faults(shared, OWN, shared)
+    assert fault.startswith("AERON_TERM_BUFFER_LENGHT ")
+    assert len(unknown_faults(shared, OWN)) == 2
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "AERON_ARCHIVE_DIR",
+        "AERON_CLUSTER_ID",
+        "AERON_ALL_JAR",
+        "AERON_EVENT_LOG",
+        "AERON_CLIENT_NAME",
+    ],
+)
+def test_what_others_are_told_passes(variable):
+    assert is_foreign(variable)
+    from_environment({variable: "anything"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "harmless", "harmful"),
+    [
+        ("AERON_DRIVER_CPUSET_AFFINITY", "off", "true"),
+        ("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA", "default", "aeron_dpdk"),
+        ("AERON_DRIVER_DYNAMIC_LIBRARIES", "", "libaeron_x.so"),
+    ],
+)
+def test_what_only_native_code_could_do_is_refused(variable, harmless, harmful):
+    from_environment({variable: harmless})
+    with pytest.raises(ConfigurationError, match=f"{variable} is {harmful}"):
+        from_environment({variable: harmful})
