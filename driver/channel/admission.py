@@ -1,10 +1,12 @@
 """Which channels may be published to, received from, or be one destination of a channel.
 
-Each rule that fails is an InvalidChannelError with the parameter that broke it.
+Each rule that fails is a ConfigurationError, mostly an InvalidChannelError, with the parameter that
+broke it.
 Source: spec 9.2, Aeron 1.53.
 """
 
-from driver.channel import uri_param
+from driver.base.errors import ConfigurationError
+from driver.channel import address_text, uri_param
 from driver.channel.udp_channel import ControlMode, UdpChannel
 from driver.channel.uri import ChannelUri, InvalidChannelError
 
@@ -44,13 +46,18 @@ def check_destination(uri: ChannelUri) -> None:
         )
 
 
-def check_send_destination(uri: ChannelUri, channel: UdpChannel) -> None:
+def check_send_destination(uri: ChannelUri) -> None:
     """Refuse a destination that nothing can be sent to."""
-    check_destination(uri)
     if uri.is_spy:
         raise InvalidChannelError(f"channel '{uri}': a spy is no destination to send to")
-    if channel.has_endpoint and channel.remote_data.port == 0:
-        raise InvalidChannelError(
-            f"{uri_param.ENDPOINT}={uri.get(uri_param.ENDPOINT)}: "
-            "expected a port other than 0 on a destination"
+    endpoint = uri.get(uri_param.ENDPOINT)
+    # As the C driver, which answers these two with its general error code.
+    if not uri.is_udp or endpoint is None:
+        raise ConfigurationError(
+            f"channel '{uri}': expected a udp channel with {uri_param.ENDPOINT} as destination"
         )
+    if address_text.parse_host_port(uri_param.ENDPOINT, endpoint).port == 0:
+        raise ConfigurationError(
+            f"{uri_param.ENDPOINT}={endpoint}: expected a port other than 0 on a destination"
+        )
+    check_destination(uri)

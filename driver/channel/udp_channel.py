@@ -81,15 +81,15 @@ class UdpChannel:
             return False
         if self.control_mode is not other.control_mode:
             raise InvalidChannelError(
-                f"{uri_param.TAGS}={self.channel_tag}: control mode of '{self.uri}' does not match "
-                f"'{other.uri}'"
+                f"matching tag {self.channel_tag} has mismatched control-mode: "
+                f"'{self.uri}' and '{other.uri}'"
             )
         says_endpoint = self.has_endpoint and self.remote_data != other.remote_data
         says_control = self.has_control and self.local_control != other.local_control
         if says_endpoint or says_control:
             raise InvalidChannelError(
-                f"{uri_param.TAGS}={self.channel_tag}: addresses of '{self.uri}' do not match "
-                f"'{other.uri}'"
+                f"matching tag {self.channel_tag} has mismatched endpoint or control: "
+                f"'{self.uri}' and '{other.uri}'"
             )
         return True
 

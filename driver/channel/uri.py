@@ -114,7 +114,7 @@ def parse(text: str) -> ChannelUri:
     """Read a channel URI, or say with an InvalidChannelError where it stops being one."""
     if len(text) > LENGTH_MAX:
         raise InvalidChannelError(
-            f"channel of {len(text)} characters: expected at most {LENGTH_MAX}"
+            f"channel of {len(text)} characters, expected at most {LENGTH_MAX}: '{text}'"
         )
     if "\0" in text:
         raise InvalidChannelError(f"channel {text!r} contains a zero byte")

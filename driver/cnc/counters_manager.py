@@ -111,6 +111,12 @@ class CountersManager:
         put_i64(self.metadata, at + counters.FREE_FOR_REUSE_DEADLINE_MS, deadline_ms)
         self._resting.append(_Resting(counter_id, deadline_ms))
 
+    def update_label(self, counter_id: int, text: str) -> None:
+        """Write a label anew; a reader meanwhile may see a mixture of both."""
+        at, label = counter_id * counters.METADATA_LENGTH, as_label(text)
+        _store(self.metadata, at + counters.LABEL, label)
+        put_i32_release(self.metadata, at + counters.LABEL_LENGTH, len(label))
+
     def append_label(self, counter_id: int, text: str) -> int:
         """Write `text` behind a counter's label. Returns how many bytes found room."""
         return append_label(self.metadata, counter_id, text)

@@ -78,3 +78,27 @@ class ErrorCode(IntEnum):
 
 NULL_ID = -1
 """No correlation, registration, client or counter."""
+
+
+DESCRIPTIONS = {
+    ErrorCode.INVALID_CHANNEL: "invalid channel",
+    ErrorCode.UNKNOWN_SUBSCRIPTION: "unknown subscription",
+    ErrorCode.UNKNOWN_PUBLICATION: "unknown publication",
+    ErrorCode.CHANNEL_ENDPOINT_ERROR: "channel endpoint error",
+    ErrorCode.UNKNOWN_COUNTER: "unknown counter",
+    ErrorCode.UNKNOWN_COMMAND_TYPE_ID: "unknown command type id",
+    ErrorCode.MALFORMED_COMMAND: "malformed command",
+    ErrorCode.NOT_SUPPORTED: "not supported",
+    ErrorCode.UNKNOWN_HOST: "unknown host",
+    ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE: "resource temporarily unavailable",
+    ErrorCode.GENERIC_ERROR: "generic error, see message",
+    ErrorCode.STORAGE_SPACE: "insufficient storage space",
+    ErrorCode.IMAGE_REJECTED: "image rejected",
+    ErrorCode.PUBLICATION_REVOKED: "publication revoked",
+}
+"""What tools show for a code. Source: Aeron 1.53's C client."""
+
+
+def describe(code: int) -> str:
+    """The words for a code, of whoever sent it."""
+    return DESCRIPTIONS.get(ErrorCode(code), "") if code in set(ErrorCode) else "unknown error code"

@@ -32,6 +32,9 @@ class OpenSocket(Protocol):
     fd: int
     local: SocketAddress
 
+    def reconnect(self, peer: SocketAddress) -> None:
+        """Change the peer of a connected socket; safe while a kernel uses the fd."""
+
     def close(self) -> None:
         """Give the fd back; only once every kernel that polls it has let go."""
 
@@ -72,6 +75,8 @@ class SocketSettings:
     multicast_ttl: int = 0
     is_connecting: bool = True
     """Whether unicast publications connect their sockets."""
+    is_offloading: bool = False
+    """Whether the system hands over several received datagrams as one run."""
     sender_ports: PortManager = field(default_factory=PortManager)
     receiver_ports: PortManager = field(default_factory=PortManager)
 
@@ -84,6 +89,9 @@ class _ManagedSocket:
         self._release = release
         self.fd = opened.fd
         self.local = opened.local
+
+    def reconnect(self, peer: SocketAddress) -> None:
+        self._opened.reconnect(peer)
 
     def close(self) -> None:
         if self.fd >= 0:
@@ -117,15 +125,23 @@ class UdpSockets:
         if channel.is_multicast:
             return self._open_group(channel, channel.remote_data)
         ports = self.settings.receiver_ports
-        return _open_managed(channel.remote_data, self._options(channel), None, ports)
+        options = self._options(channel, is_receiving=True)
+        return _open_managed(channel.remote_data, options, None, ports)
 
-    def _options(self, channel: UdpChannel, group: SocketAddress | None = None) -> SocketOptions:
+    def _options(
+        self,
+        channel: UdpChannel,
+        group: SocketAddress | None = None,
+        *,
+        is_receiving: bool = False,
+    ) -> SocketOptions:
         return SocketOptions(
             sndbuf_length=channel.socket_sndbuf_length or self.settings.sndbuf_length,
             rcvbuf_length=channel.socket_rcvbuf_length or self.settings.rcvbuf_length,
             interface=channel.interface,
             group=group,
             ttl=self.settings.multicast_ttl if channel.ttl is None else channel.ttl,
+            is_offloading=is_receiving and self.settings.is_offloading,
         )
 
     def _open_group(self, channel: UdpChannel, group: SocketAddress) -> UdpSocket:
@@ -153,6 +169,11 @@ class LinkSocket:
         self._index = index
         self.fd = link.FIRST_FD - index
         self.local = local
+
+    def reconnect(self, peer: SocketAddress) -> None:
+        # On links the kernels and the conductor are one thread, so no one sees half a name.
+        mailbox = self._links.mailboxes[self._index]
+        mailbox.peer_length = write_name(mailbox.peer, peer)
 
     def close(self) -> None:
         if self.fd != -1:

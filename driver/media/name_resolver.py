@@ -16,7 +16,7 @@ class SystemResolver:
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
         """The numeric address of `host` and its scope id."""
-        literal = _literal(host)
+        literal = numeric_address(host)
         if literal is not None:
             return literal
         reason = "it has no address"
@@ -30,13 +30,16 @@ class SystemResolver:
                 name = found[0][4]
                 scope_id = int(name[3]) if len(name) == 4 else 0
                 return str(name[0]).split("%")[0], scope_id
-        raise UnknownHostError(f"{key}={host}: unknown host: {reason}")
+        raise UnknownHostError(
+            f"{key}={host}: unknown host: Unable to resolve host=({host}): {reason}"
+        )
 
     def interfaces(self) -> list[NetworkInterface]:
         return list_interfaces()
 
 
-def _literal(host: str) -> tuple[str, int] | None:
+def numeric_address(host: str) -> tuple[str, int] | None:
+    """A numeric address and its scope id, or None for what only the system can answer."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

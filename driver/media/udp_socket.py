@@ -71,6 +71,15 @@ class UdpSocket:
     def rcvbuf_length(self) -> int:
         return self._handle.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
+    def reconnect(self, peer: SocketAddress) -> None:
+        """Hear and reach another peer from now on; safe while a kernel uses the fd."""
+        try:
+            if peer.family != self._handle.family:
+                raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+            self._handle.connect(peer.python_name)
+        except OSError as error:
+            raise SocketError(f"cannot reconnect {self.local} to {peer}", error) from error
+
     def close(self) -> None:
         """Close the socket; only once every kernel that polls the fd has let go of it."""
         self._handle.close()

@@ -166,7 +166,7 @@ def test_channels_with_one_tag_match():
         "tags=5|control-mode=manual",
         "control=far:1|tags=5",
     ):
-        with pytest.raises(InvalidChannelError, match="tags=5: "):
+        with pytest.raises(InvalidChannelError, match="matching tag 5 has mismatched"):
             resolve(params).matches_tag(first)
 
 
@@ -210,17 +210,24 @@ def test_a_destination_says_nothing_of_the_whole_channel(param):
 
 
 def test_a_destination_can_be_sent_to():
-    admission.check_send_destination(
-        uri.parse("aeron:udp?endpoint=far:1"), resolve("endpoint=far:1")
-    )
-    with pytest.raises(InvalidChannelError, match="port other than 0"):
-        admission.check_send_destination(
-            uri.parse("aeron:udp?endpoint=far:0"), resolve("endpoint=far:0")
-        )
-    with pytest.raises(InvalidChannelError, match="spy"):
-        admission.check_send_destination(
-            uri.parse("aeron-spy:aeron:udp?endpoint=far:1"), resolve("endpoint=far:1")
-        )
+    admission.check_send_destination(uri.parse("aeron:udp?endpoint=far:1"))
+
+
+@pytest.mark.parametrize(
+    ("channel", "kind", "text"),
+    [
+        ("aeron:udp?endpoint=far:0", ConfigurationError, "port other than 0"),
+        ("aeron:udp?control=far:1", ConfigurationError, "expected a udp channel with endpoint"),
+        ("aeron:ipc", ConfigurationError, "expected a udp channel with endpoint"),
+        ("aeron:udp?endpoint=far", InvalidChannelError, "expected host:port"),
+        ("aeron-spy:aeron:udp?endpoint=far:1", InvalidChannelError, "spy"),
+        ("aeron:udp?endpoint=far:1|mtu=8k", InvalidChannelError, "not allowed on a destination"),
+    ],
+)
+def test_a_destination_that_cannot_be_sent_to_is_refused(channel, kind, text):
+    with pytest.raises(ConfigurationError, match=text) as caught:
+        admission.check_send_destination(uri.parse(channel))
+    assert type(caught.value) is kind
 
 
 PIECES = st.sampled_from(

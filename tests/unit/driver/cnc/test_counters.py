@@ -181,6 +181,17 @@ def test_a_label_grows_until_its_record_is_full() -> None:
     assert area.reader.label(counter_id).endswith("name=x" + "y" * 351)
 
 
+def test_a_label_is_written_anew_shorter_longer_and_no_further_than_its_record() -> None:
+    area = Sections()
+    counter_id = area.manager.allocate(TYPE, b"", "Bootstrap neighbor: name=a:1 resolved=")
+    for label in ("short", "Bootstrap neighbor: name=a:1 resolved=10.0.0.1:1", ""):
+        area.manager.update_label(counter_id, label)
+        assert area.reader.label(counter_id) == label
+    area.manager.update_label(counter_id, "y" * 400)
+    assert area.reader.label(counter_id) == "y" * 380
+    assert not area.metadata[counters.METADATA_LENGTH :].any()
+
+
 @pytest.mark.parametrize("length", [-1, 381, 2**31 - 1, -(2**31)])
 def test_a_damaged_label_length_stays_inside_its_record(length: int) -> None:
     area = Sections(capacity=2)

@@ -1,0 +1,106 @@
+"""Names that stand for one of two hosts each, as a counter says: for tests of re-resolution.
+
+    settings   name,initial host,re-resolution host|name,...
+    counter    one a row, type 2001, written by whoever runs the test:
+               -1 the name has no address, 0 the initial host, 1 the re-resolution host,
+               any other value the name itself
+
+Where two rows have the same name the later one wins. Source: aeron_csv_table_name_resolver, Aeron
+1.53.
+"""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from driver.base.errors import ConfigurationError
+from driver.channel.resolver import UnknownHostError
+from driver.cnc import counters
+from driver.cnc.counters_manager import CountersManager
+
+NAME_ENTRY = 2001
+"""The type id of a row's counter."""
+
+DISABLED = -1
+INITIAL_HOST = 0
+RE_RESOLUTION_HOST = 1
+
+ROWS_MAX = 1024
+SETTING = "AERON_NAME_RESOLVER_INIT_ARGS"
+_KEY_NAME_LENGTH_MAX = counters.KEY_LENGTH_MAX - 4
+
+
+@dataclass(frozen=True, slots=True)
+class NameEntry:
+    """One row."""
+
+    name: str
+    initial_host: str
+    re_resolution_host: str
+
+    @property
+    def key(self) -> bytes:
+        """Name length (i32) | name."""
+        name = self.name.encode("utf-8", "surrogateescape")
+        return struct.pack("<i", len(name)) + name[:_KEY_NAME_LENGTH_MAX]
+
+    @property
+    def label(self) -> str:
+        return (
+            f"NameEntry{{name='{self.name}', initialResolutionHost='{self.initial_host}', "
+            f"reResolutionHost='{self.re_resolution_host}'}}"
+        )
+
+
+def parse_table(text: str) -> tuple[NameEntry, ...]:
+    """The rows of a table; ConfigurationError for a row that is none."""
+    rows = []
+    for row in text.split("|"):
+        if not row:
+            continue
+        columns = row.split(",")
+        if len(columns) != 3 or not all(columns):
+            raise ConfigurationError(
+                f"{SETTING}={text}: expected name,initial host,re-resolution host in each row, "
+                f"found '{row}'"
+            )
+        rows.append(NameEntry(*columns))
+    if not rows or len(rows) > ROWS_MAX:
+        raise ConfigurationError(
+            f"{SETTING}={text[:100]}: expected 1 to {ROWS_MAX} rows, found {len(rows)}"
+        )
+    return tuple(rows)
+
+
+class CsvTable:
+    """The table in service, as the driver's `Names`."""
+
+    def __init__(
+        self, rows: tuple[NameEntry, ...], manager: CountersManager, values: np.ndarray
+    ) -> None:
+        self._values = values
+        self._rows = {
+            row.name: (row, manager.allocate(NAME_ENTRY, row.key, row.label)) for row in rows
+        }
+
+    def substitute(self, host: str, key: str) -> str:
+        found = self._rows.get(host)
+        if found is None:
+            return host
+        row, counter_id = found
+        # Acquire: the writer is another process and may have more to show with the value.
+        operation = int(counters.get_acquire(self._values, counter_id))
+        if operation == DISABLED:
+            raise UnknownHostError(
+                f"{key}={host}: unknown host: Unable to resolve host=({host}): (forced)"
+            )
+        if operation == INITIAL_HOST:
+            return row.initial_host
+        return row.re_resolution_host if operation == RE_RESOLUTION_HOST else host
+
+    def do_work(self, now_ns: int) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,129 @@
+"""Resolution frames as values: a datagram from entries, and entries from whatever came in.
+
+Bytes from the network end here; what leaves is a list of entries that can only be valid, and what
+was wrong with the rest. Source: spec 1.9, Aeron 1.53.
+"""
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from driver.base.arith import align
+from driver.channel.socket_address import SocketAddress
+from driver.wire import frame_type as types
+from driver.wire import header, resolution
+
+
+@dataclass(frozen=True, slots=True)
+class ResolutionEntry:
+    """One name and its address."""
+
+    name: str
+    address: SocketAddress
+    age_ms: int = 0
+    """How long ago the driver of that name last spoke."""
+    is_self: bool = False
+    """Whether the sender of the datagram speaks of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A datagram's entries up to its end or its first fault."""
+
+    entries: tuple[ResolutionEntry, ...]
+    is_invalid: bool = False
+    """Cut off, or no resolution frame at all."""
+    unknown_type: int | None = None
+    """An entry of a kind that nobody knows; what follows it cannot be found."""
+
+
+def as_name(text: str) -> bytes:
+    """A name as it is sent."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _length_of(entry: ResolutionEntry) -> int:
+    length = resolution.ADDRESS + len(entry.address.ip.packed) + 2 + len(as_name(entry.name))
+    return int(align(length, resolution.ENTRY_ALIGNMENT))
+
+
+def encode(entries: Iterable[ResolutionEntry], length_max: int) -> Iterator[bytes]:
+    """The datagrams that tell of these entries, each at most `length_max` long.
+
+    An entry that no datagram has room for is left out.
+    """
+    fitting: list[ResolutionEntry] = []
+    length = resolution.FIRST_ENTRY
+    for entry in entries:
+        entry_length = _length_of(entry)
+        if resolution.FIRST_ENTRY + entry_length > length_max:
+            continue
+        if length + entry_length > length_max:
+            yield _frame(fitting, length)
+            fitting, length = [], resolution.FIRST_ENTRY
+        fitting.append(entry)
+        length += entry_length
+    if fitting:
+        yield _frame(fitting, length)
+
+
+def _frame(entries: list[ResolutionEntry], length: int) -> bytes:
+    buf = np.zeros(length, dtype=np.uint8)
+    at = resolution.FIRST_ENTRY
+    for entry in entries:
+        packed = np.frombuffer(bytearray(entry.address.ip.packed), dtype=np.uint8)
+        # One byte too many, since an array of none is of no use to a kernel.
+        name = np.frombuffer(bytearray(as_name(entry.name) + b"\0"), dtype=np.uint8)
+        at += resolution.write_entry(
+            buf,
+            at,
+            types.SELF if entry.is_self else 0,
+            entry.address.port,
+            entry.age_ms,
+            packed,
+            packed.size,
+            name,
+            name.size - 1,
+        )
+    resolution.write_header(buf, 0, length)
+    return buf.tobytes()
+
+
+def decode(datagram: bytes) -> Decoded:
+    """What a datagram says; the frame length in its header is as free as real drivers leave it."""
+    buf = np.frombuffer(bytearray(datagram), dtype=np.uint8)
+    is_frame = (
+        len(datagram) >= resolution.FIRST_ENTRY
+        and header.version(buf, 0) == types.VERSION
+        and header.frame_type(buf, 0) == types.RES
+    )
+    if not is_frame:
+        return Decoded((), is_invalid=True)
+    entries: list[ResolutionEntry] = []
+    at = resolution.FIRST_ENTRY
+    while at < len(datagram):
+        length = int(resolution.check_entry(buf, at, len(datagram) - at))
+        if length == resolution.INVALID:
+            kind = int(datagram[at + resolution.RES_TYPE])
+            is_known = kind in (resolution.NAME_TO_IP4, resolution.NAME_TO_IP6)
+            is_cut = is_known or len(datagram) - at < resolution.ADDRESS
+            return Decoded(tuple(entries), is_cut, None if is_cut else kind)
+        entries.append(_entry_at(buf, datagram, at))
+        at += length
+    return Decoded(tuple(entries))
+
+
+def _entry_at(buf: np.ndarray, datagram: bytes, at: int) -> ResolutionEntry:
+    address_length = int(resolution.address_length(buf, at))
+    packed = datagram[at + resolution.ADDRESS : at + resolution.ADDRESS + address_length]
+    name_at = int(resolution.name_at(buf, at))
+    name = datagram[name_at : name_at + int(resolution.name_length(buf, at))]
+    return ResolutionEntry(
+        name.decode("utf-8", "surrogateescape"),
+        SocketAddress(str(ipaddress.ip_address(packed)), int(resolution.udp_port(buf, at))),
+        # An entry from the future would never grow old.
+        max(0, int(resolution.age_ms(buf, at))),
+        bool(resolution.is_self(buf, at)),
+    )

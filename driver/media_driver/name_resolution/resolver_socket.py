@@ -1,0 +1,69 @@
+"""The socket on which drivers tell each other names: whole datagrams as bytes, a few in a turn.
+
+Source: spec 1.9, Aeron 1.53.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from driver.channel.socket_address import SocketAddress, decode
+from driver.media import link, transport
+from driver.media.udp_socket import SocketOptions, open_socket
+
+DATAGRAM_LENGTH_MAX = 65_504
+DATAGRAMS_PER_TURN = 8
+"""Ours: a turn of the conductor stays short, whatever comes in."""
+
+
+class ResolverSocket(Protocol):
+    """What the resolver of a driver needs of the network."""
+
+    local: SocketAddress
+
+    def send(self, datagram: bytes, to: SocketAddress) -> int:
+        """Returns how many bytes left, 0 when it was not possible now, or -errno."""
+
+    def receive(self) -> Iterator[tuple[bytes, SocketAddress]]:
+        """What came in, as far as a turn has room; empty bytes stand for a datagram too long."""
+
+    def close(self) -> None:
+        """Give the socket back."""
+
+
+class UdpResolverSocket:
+    """A real one, bound to the resolver's interface."""
+
+    def __init__(self, local: SocketAddress, options: SocketOptions) -> None:
+        self._opened = open_socket(local, options)
+        self.local = self._opened.local
+        self._inbox = transport.make_receive_batch(DATAGRAMS_PER_TURN, DATAGRAM_LENGTH_MAX)
+        self._name = np.zeros(28, dtype=np.uint8)
+        self._links: Any = link.NO_LINKS
+        # Compiled here, so that the conductor's turns need not wait for it.
+        transport.send_frame(-1, self._name, 0, 0, self._name, 0, self._links)
+        transport.receive(-1, self._inbox, self._links)
+
+    def send(self, datagram: bytes, to: SocketAddress) -> int:
+        buf = np.frombuffer(bytearray(datagram), dtype=np.uint8)
+        name = to.encode()
+        self._name[: len(name)] = np.frombuffer(name, dtype=np.uint8)
+        fd = self._opened.fd
+        return int(transport.send_frame(fd, buf, 0, buf.size, self._name, len(name), self._links))
+
+    def receive(self) -> Iterator[tuple[bytes, SocketAddress]]:
+        inbox = self._inbox
+        # A failure of the last send may be waiting here; the next turn meets it no more.
+        count = max(0, int(transport.receive(self._opened.fd, inbox, self._links)))
+        for index in range(count):
+            name = transport.source_name(inbox, index)[: transport.source_length(inbox, index)]
+            source = decode(bytes(bytearray(name)))
+            if source is None:
+                continue
+            at, length = index * DATAGRAM_LENGTH_MAX, int(inbox.headers[index].length)
+            whole = not inbox.headers[index].message_flags & transport.TRUNCATED
+            yield (inbox.slots[at : at + length].tobytes() if whole else b""), source
+
+    def close(self) -> None:
+        self._opened.close()

@@ -1,0 +1,131 @@
+"""The kinds of name resolution that a setting can ask for, put together from the settings.
+
+    AERON_NAME_RESOLVER_SUPPLIER    default     the operating system
+                                    csv_table   rows of AERON_NAME_RESOLVER_INIT_ARGS
+                                    driver      what other drivers tell, AERON_DRIVER_RESOLVER_*
+
+Each may also be called by the name of the C function that makes it. Source: spec 10.1,
+aeron_name_resolver, Aeron 1.53.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from driver.base.clock import Clock
+from driver.base.errors import ConfigurationError
+from driver.base.system import NS_PER_MS
+from driver.channel.address_text import HostPort, parse_host_port, parse_interface
+from driver.channel.resolver import Resolver
+from driver.channel.socket_address import SocketAddress
+from driver.channel.uri import InvalidChannelError
+from driver.cnc.counters_manager import CountersManager
+from driver.media.udp_socket import SocketOptions
+from driver.media_driver.context import INVOKER, Context
+from driver.media_driver.name_resolution.csv_table import CsvTable, parse_table
+from driver.media_driver.name_resolution.driver_name_resolver import (
+    DriverNameResolver,
+    GossipSettings,
+)
+from driver.media_driver.name_resolution.lookups import Lookups
+from driver.media_driver.name_resolution.name_resolver import NameResolver, Names, PlainNames
+from driver.media_driver.name_resolution.resolution_datagram import as_name
+from driver.media_driver.name_resolution.resolver_socket import UdpResolverSocket
+from driver.wire import resolution
+
+DEFAULT, CSV_TABLE, DRIVER = "default", "csv_table", "driver"
+_FUNCTIONS = {name: f"aeron_{name}_name_resolver_supplier" for name in (DEFAULT, CSV_TABLE, DRIVER)}
+_NAME_SETTING = "AERON_DRIVER_RESOLVER_NAME"
+_INTERFACE_SETTING = "AERON_DRIVER_RESOLVER_INTERFACE"
+_BOOTSTRAP_SETTING = "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR"
+BOOTSTRAP_NEIGHBORS_MAX = 20
+
+
+def supplier_of(text: str) -> str:
+    """The kind that a setting names; ConfigurationError for any other text."""
+    for name, function in _FUNCTIONS.items():
+        if text in (name, function):
+            return name
+    raise ConfigurationError(
+        f"AERON_NAME_RESOLVER_SUPPLIER is {text}, not one of {', '.join(_FUNCTIONS)}"
+    )
+
+
+def parse_bootstrap_neighbors(text: str) -> tuple[HostPort, ...]:
+    """host:port,host:port; ConfigurationError for what is not."""
+    found = [item for item in text.split(",") if item]
+    if len(found) > BOOTSTRAP_NEIGHBORS_MAX:
+        raise ConfigurationError(
+            f"{_BOOTSTRAP_SETTING} has {len(found)} neighbors, more than {BOOTSTRAP_NEIGHBORS_MAX}"
+        )
+    try:
+        return tuple(parse_host_port(_BOOTSTRAP_SETTING, item) for item in found)
+    except InvalidChannelError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def gossip_settings(context: Context, system: Resolver) -> GossipSettings:
+    """Who a driver is among the others; its interface may be a name that the system knows."""
+    name, interface = context.resolver_name, context.resolver_interface
+    if not name or not interface:
+        raise ConfigurationError(
+            f"{_NAME_SETTING} and {_INTERFACE_SETTING} are required when "
+            f"AERON_NAME_RESOLVER_SUPPLIER is {DRIVER}"
+        )
+    if len(as_name(name)) > resolution.NAME_LENGTH_MAX:
+        raise ConfigurationError(
+            f"{_NAME_SETTING} is longer than {resolution.NAME_LENGTH_MAX} bytes: {name[:40]}..."
+        )
+    try:
+        parsed = parse_interface(_INTERFACE_SETTING, interface)
+    except InvalidChannelError as error:
+        raise ConfigurationError(str(error)) from error
+    if parsed.host is None:
+        raise ConfigurationError(f"{_INTERFACE_SETTING}={interface}: expected host:port")
+    host, scope_id = system.resolve(parsed.host, _INTERFACE_SETTING)
+    return GossipSettings(
+        name=name,
+        interface=SocketAddress(host, parsed.port, scope_id),
+        bootstrap=parse_bootstrap_neighbors(context.resolver_bootstrap_neighbor),
+        mtu_length=context.mtu_length,
+        neighbor_timeout_ms=context.resolver_neighbor_timeout_ns // NS_PER_MS,
+        self_resolution_interval_ms=context.resolver_self_resolution_interval_ns // NS_PER_MS,
+        neighbor_resolution_interval_ms=(
+            context.resolver_neighbor_resolution_interval_ns // NS_PER_MS
+        ),
+        bootstrap_resolution_interval_ms=(
+            context.resolver_bootstrap_neighbor_resolution_interval_ns // NS_PER_MS
+        ),
+    )
+
+
+def make_name_resolver(
+    context: Context,
+    system: Resolver,
+    manager: CountersManager,
+    values: np.ndarray,
+    clock: Clock,
+    record_error: Callable[[int, str], None],
+) -> NameResolver:
+    """The driver's one name resolver; an invoked driver has no thread to wait on."""
+    is_threaded = context.threading_mode != INVOKER
+    commands = Lookups(system, clock, is_threaded=is_threaded)
+    background = Lookups(system, clock, is_threaded=is_threaded)
+    supplier = supplier_of(context.name_resolver)
+    names: Names
+    if supplier == CSV_TABLE:
+        names = CsvTable(parse_table(context.name_resolver_init_args), manager, values)
+    elif supplier == DRIVER:
+        settings = gossip_settings(context, system)
+        options = SocketOptions(
+            sndbuf_length=context.socket_sndbuf_length, rcvbuf_length=context.socket_rcvbuf_length
+        )
+        socket = UdpResolverSocket(settings.interface, options)
+        names = DriverNameResolver(
+            settings, socket, background, manager, values, record_error, clock.now_ns()
+        )
+    else:
+        names = PlainNames()
+    return NameResolver(
+        names, system, commands, background, values, clock, context.name_resolver_threshold_ns
+    )

@@ -1,0 +1,122 @@
+"""Drivers' resolvers on one network in memory, with clocks and a name service of the test's."""
+
+import ipaddress
+
+import numpy as np
+
+from driver.base.clock import ManualClock
+from driver.channel.resolver import UnknownHostError
+from driver.cnc import counters
+from driver.cnc.counters_manager import CountersManager
+from driver.cnc.counters_reader import CountersReader
+from driver.media_driver import system_counters
+from driver.media_driver.context import Context
+from driver.media_driver.name_resolution.lookups import Lookups
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+FIRST_FREE = 46
+
+
+class CounterFile:
+    """Counters, the driver's own first."""
+
+    def __init__(self, clock):
+        self.values = np.zeros(96 * counters.COUNTER_LENGTH, np.uint8)
+        metadata = np.zeros(96 * counters.METADATA_LENGTH, np.uint8)
+        self.manager = CountersManager(metadata, self.values, clock)
+        for index, label in enumerate(system_counters.labels(Context(threading_mode="INVOKER"))):
+            self.manager.allocate(0, index.to_bytes(4, "little"), label, index, -1)
+        self.reader = CountersReader(metadata, self.values)
+
+    def get(self, counter_id):
+        return int(counters.get(self.values, counter_id))
+
+    def set(self, counter_id, value):
+        counters.set(self.values, counter_id, value)
+
+    def by_type(self, type_id):
+        return [counter for counter in self.reader if counter.type_id == type_id]
+
+
+class NameService:
+    """The system's answers, which may change, and may take time of the test's clock."""
+
+    def __init__(self, clock, **hosts):
+        self.hosts = dict(hosts)
+        self.asked = []
+        self.duration_ns = 0
+        self._clock = clock
+
+    def resolve(self, host, key):
+        self.asked.append(host)
+        self._clock.advance(self.duration_ns)
+        try:
+            return str(ipaddress.ip_address(host)), 0
+        except ValueError:
+            pass
+        if host not in self.hosts:
+            raise UnknownHostError(f"{key}={host}: unknown host")
+        return self.hosts[host], 0
+
+    def interfaces(self):
+        return []
+
+
+class Held(Lookups):
+    """A lane whose answers wait until the test lets them through."""
+
+    def __init__(self, system, clock):
+        super().__init__(system, clock, is_threaded=False)
+        self._held = []
+
+    def _answer(self, asked):
+        self._held.append(asked)
+
+    def let_through(self):
+        held, self._held = self._held, []
+        for asked in held:
+            super()._answer(asked)
+
+
+class Network:
+    """Every datagram arrives in the next turn of whoever is bound there."""
+
+    def __init__(self):
+        self.sockets = {}
+        self.lost = []
+
+    def bind(self, local, seen_as=None):
+        socket = MemorySocket(self, local, seen_as or local)
+        self.sockets[(seen_as or local)] = socket
+        return socket
+
+
+class MemorySocket:
+    def __init__(self, network, local, seen_as):
+        self.local, self._seen_as, self._network = local, seen_as, network
+        self.waiting, self.sent = [], []
+        self.send_result = None
+        self.is_closed = False
+
+    def send(self, datagram, to):
+        self.sent.append((datagram, to))
+        if self.send_result is not None:
+            return self.send_result
+        target = self._network.sockets.get(to)
+        if target is None:
+            self._network.lost.append((datagram, to))
+        else:
+            target.waiting.append((datagram, self._seen_as))
+        return len(datagram)
+
+    def receive(self):
+        waiting, self.waiting = self.waiting, []
+        return iter(waiting)
+
+    def close(self):
+        self.is_closed = True
+
+
+def make_clock():
+    return ManualClock()

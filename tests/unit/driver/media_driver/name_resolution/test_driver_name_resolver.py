@@ -1,0 +1,310 @@
+"""Drivers that tell each other names, on a network in memory and a clock moved by hand."""
+
+import errno
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver.channel.address_text import HostPort
+from driver.channel.socket_address import SocketAddress
+from driver.media_driver.name_resolution import driver_name_resolver
+from driver.media_driver.name_resolution.driver_name_resolver import (
+    BOOTSTRAP_NEIGHBOR,
+    CACHE_ENTRIES,
+    NEIGHBORS,
+    DriverNameResolver,
+    GossipSettings,
+)
+from driver.media_driver.system_counters import INVALID_PACKETS, SHORT_SENDS
+from tests.naive import resolution as naive
+from tests.unit.driver.media_driver.name_resolution.rig import (
+    FIRST_FREE,
+    MS,
+    CounterFile,
+    Held,
+    NameService,
+    Network,
+    make_clock,
+)
+
+STEP_MS = 10
+ANY_V4 = "0.0.0.0"
+
+
+class Driver:
+    """One driver's resolver and its counters."""
+
+    def __init__(self, world, name, host, port, bootstrap=(), interface=None, lane=None):
+        self.file = CounterFile(world.clock)
+        self.errors = []
+        local = SocketAddress(interface or host, port)
+        self.socket = world.network.bind(local, SocketAddress(host, port))
+        self.lane = lane or Held(world.system, world.clock)
+        self.world = world
+        self.resolver = DriverNameResolver(
+            GossipSettings(name, local, tuple(HostPort(*item) for item in bootstrap)),
+            self.socket, self.lane, self.file.manager, self.file.values,
+            lambda code, text: self.errors.append((code, text)), world.clock.now_ns(),
+        )  # fmt: skip
+
+    def count(self, type_id):
+        return [counter.value for counter in self.file.by_type(type_id)]
+
+    def label(self, type_id):
+        return [counter.label for counter in self.file.by_type(type_id)]
+
+    def know(self, name):
+        return self.resolver.substitute(name, "endpoint")
+
+    def hear(self, datagram, source="10.0.0.99", port=8050):
+        now_ms = self.world.clock.now_ns() // MS
+        self.resolver.on_datagram(datagram, SocketAddress(source, port), now_ms)
+
+
+class World:
+    def __init__(self):
+        self.clock = make_clock()
+        self.network = Network()
+        self.system = NameService(self.clock, a="10.0.0.1", b="10.0.0.2")
+        self.drivers = []
+
+    def driver(self, *values, **options):
+        made = Driver(self, *values, **options)
+        self.drivers.append(made)
+        return made
+
+    def run(self, duration_ms):
+        for _ in range(duration_ms // STEP_MS):
+            for driver in self.drivers:
+                driver.lane.let_through()
+                driver.resolver.do_work(self.clock.now_ns())
+            self.clock.advance(STEP_MS * MS)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def pair(world):
+    """B knows where A is; A knows nobody."""
+    a = world.driver("A", "10.0.0.1", 8050)
+    b = world.driver("B", "10.0.0.2", 8051, [("a", 8050)], interface=ANY_V4)
+    return a, b
+
+
+def test_counters_are_those_that_tools_look_for(world):
+    _, b = pair(world)
+    first, second, third = (b.file.reader.read(FIRST_FREE + index) for index in range(3))
+    assert (first.type_id, first.key[:4]) == (BOOTSTRAP_NEIGHBOR, bytes(4))
+    assert first.label == "Bootstrap neighbor: name=a:8050 resolved="
+    assert (second.type_id, second.label) == (
+        NEIGHBORS,
+        "Resolver neighbors: bound 0.0.0.0:8051",
+    )
+    assert (third.type_id, third.label) == (CACHE_ENTRIES, "Resolver cache entries: name=B")
+    world.run(STEP_MS)
+    assert b.label(BOOTSTRAP_NEIGHBOR) == ["Bootstrap neighbor: name=a:8050 resolved=10.0.0.1:8050"]
+
+
+def test_two_drivers_learn_of_each_other(world):
+    a, b = pair(world)
+    world.run(2_500)
+    for one, other, name, host in ((a, b, "B", "10.0.0.2"), (b, a, "A", "10.0.0.1")):
+        assert one.count(NEIGHBORS) == one.count(CACHE_ENTRIES) == [1]
+        assert one.know(name) == host
+        assert other.errors == []
+    assert b.count(BOOTSTRAP_NEIGHBOR) == [1]
+    assert a.count(BOOTSTRAP_NEIGHBOR) == []
+
+
+def test_a_driver_knows_its_own_name_and_leaves_others_to_the_system(world):
+    a, b = pair(world)
+    assert a.know("A") == "10.0.0.1"
+    assert b.know("B") == ANY_V4
+    assert a.know("elsewhere") == "elsewhere"
+
+
+def test_a_third_driver_is_heard_of_from_the_second(world):
+    a, b = pair(world)
+    c = world.driver("C", "10.0.0.3", 8052, [("b", 8051)])
+    world.run(6_000)
+    assert [driver.count(NEIGHBORS) for driver in (a, b, c)] == [[2]] * 3
+    assert c.know("A") == "10.0.0.1"
+
+
+def test_a_driver_that_fell_silent_is_forgotten_everywhere(world):
+    a, b = pair(world)
+    c = world.driver("C", "10.0.0.3", 8052, [("b", 8051)])
+    world.run(6_000)
+    world.drivers.remove(c)
+    world.run(9_000)
+    assert a.count(NEIGHBORS) == [2]
+    world.run(3_000)
+    assert a.count(NEIGHBORS) == b.count(NEIGHBORS) == [1]
+    assert a.count(CACHE_ENTRIES) == [1]
+    assert a.know("C") == "C"
+
+
+def test_a_driver_that_is_named_is_told_each_second_and_names_every_two(world):
+    _, b = pair(world)
+    world.run(10_000)
+    own = naive.frame(naive.entry(b"B", ANY_V4, 8051, 0, 0x80))
+    told = [datagram for datagram, _ in b.socket.sent]
+    assert told.count(own) == 10
+    names = [datagram for datagram in told if datagram != own]
+    assert len(names) == 4
+    assert {naive.read(datagram)[0][0][:3] for datagram in names} == {(b"A", "10.0.0.1", 8050)}
+
+
+def test_ages_are_passed_on(world):
+    a, _ = pair(world)
+    a.hear(naive.frame(naive.entry(b"old", "10.0.0.5", 9, 4_000)))
+    world.run(2_500)
+    told = [naive.read(datagram)[0] for datagram, _ in a.socket.sent]
+    ages = [age for entries in told for name, _, _, age, _ in entries if name == b"old"]
+    assert ages[0] == 6_000
+
+
+def test_a_name_is_forgotten_as_soon_as_it_is_too_old(world):
+    a, _ = pair(world)
+    a.hear(naive.frame(naive.entry(b"old", "10.0.0.5", 9, 9_990), naive.entry(b"x", "::5", 9, 0)))
+    assert a.know("old") == "10.0.0.5"
+    world.run(STEP_MS)
+    assert a.know("old") == "10.0.0.5"
+    world.run(STEP_MS)
+    assert a.know("old") == "old"
+    assert a.know("x") == "::5"
+
+
+def test_a_bootstrap_neighbor_that_never_answers_is_looked_up_again_every_ten_seconds(world):
+    b = world.driver("B", "10.0.0.2", 8051, [("a", 8050)])
+    world.run(25_000)
+    assert world.system.asked == ["a"] * 3
+    assert b.count(BOOTSTRAP_NEIGHBOR) == [0]
+    world.system.hosts["a"] = "10.0.0.77"
+    world.run(10_000)
+    assert b.label(BOOTSTRAP_NEIGHBOR) == [
+        "Bootstrap neighbor: name=a:8050 resolved=10.0.0.77:8050"
+    ]
+
+
+def test_a_bootstrap_neighbor_that_is_heard_from_is_not_looked_up_again(world):
+    pair(world)
+    world.run(40_000)
+    assert world.system.asked == ["a"]
+
+
+def test_a_bootstrap_neighbor_without_address_is_an_error_and_tried_again(world):
+    b = world.driver("B", "10.0.0.2", 8051, [("nowhere", 8050), ("10.0.0.9", 1)])
+    world.run(11_000)
+    assert [code for code, _ in b.errors] == [9, 9]
+    assert "bootstrap_neighbor=nowhere" in b.errors[0][1]
+    assert b.label(BOOTSTRAP_NEIGHBOR)[0] == "Bootstrap neighbor: name=nowhere:8050 resolved="
+    assert {to.text for _, to in b.socket.sent} == {"10.0.0.9:1"}
+
+
+def test_what_a_driver_hears_of_itself_makes_no_neighbor(world):
+    a, _ = pair(world)
+    a.hear(naive.frame(naive.entry(b"A", "10.0.0.1", 8050), naive.entry(b"AA", "10.0.0.1", 8050)))
+    assert a.know("AA") == "10.0.0.1"
+    assert a.count(CACHE_ENTRIES) == [1]
+
+
+def test_a_driver_of_the_same_name_at_another_port_is_another(world):
+    a, _ = pair(world)
+    a.hear(naive.frame(naive.entry(b"A", "10.0.0.8", 8051)))
+    assert a.know("A") == "10.0.0.8"
+    assert a.count(NEIGHBORS) == a.count(CACHE_ENTRIES) == [1]
+
+
+def test_any_address_stands_for_where_the_datagram_came_from(world):
+    a, _ = pair(world)
+    a.hear(naive.frame(naive.entry(b"x", ANY_V4, 7, 0, 0x80)), "10.0.0.42", 9)
+    a.hear(naive.frame(naive.entry(b"y", "::", 7, 0, 0x80)), "fd00::42", 9)
+    a.hear(naive.frame(naive.entry(b"z", ANY_V4, 7)), "10.0.0.43", 9)
+    assert [a.know(name) for name in "xyz"] == ["10.0.0.42", "fd00::42", ANY_V4]
+
+
+def test_only_its_own_word_keeps_a_neighbor(world):
+    a = world.driver("A", "10.0.0.1", 8050)
+    for _ in range(12):
+        a.hear(naive.frame(naive.entry(b"told", "10.0.0.5", 9)))
+        a.hear(naive.frame(naive.entry(b"itself", "10.0.0.6", 9, 0, 0x80)))
+        world.run(1_000)
+        if a.count(NEIGHBORS) == [1]:
+            break
+    else:
+        pytest.fail("a neighbor that never spoke was kept")
+    assert a.know("told") == "10.0.0.5"
+
+
+@pytest.mark.parametrize(
+    ("datagram", "invalid", "errors"),
+    [
+        (b"", 1, 0),
+        (naive.frame(), 0, 0),
+        (naive.frame(bytes([1, 0, 0, 0])), 1, 0),
+        (naive.frame(naive.entry(b"x", "10.0.0.5", 9)[:-8]), 1, 0),
+        (naive.frame(b"\7" + bytes(15)), 0, 1),
+    ],
+)
+def test_bad_datagrams_are_counted_or_recorded(world, datagram, invalid, errors):
+    a, _ = pair(world)
+    a.hear(datagram)
+    assert a.file.get(INVALID_PACKETS) == invalid
+    assert len(a.errors) == errors
+    assert a.count(CACHE_ENTRIES) == [0]
+
+
+def test_a_failure_to_send_names_the_neighbor(world):
+    _, b = pair(world)
+    b.socket.send_result = -errno.ENETUNREACH
+    world.run(1_500)
+    assert b.errors[0][1].startswith(
+        "Failed to send resolution frames to neighbor: 10.0.0.1:8050: "
+    )
+    assert len(b.errors) == 2
+    b.socket.send_result = 0
+    world.run(1_000)
+    assert b.file.get(SHORT_SENDS) == 1
+
+
+def test_a_flood_makes_no_more_neighbors_than_there_is_room_for(world, monkeypatch):
+    monkeypatch.setattr(driver_name_resolver, "NEIGHBORS_MAX", 3)
+    a, _ = pair(world)
+    for index in range(9):
+        a.hear(naive.frame(naive.entry(b"n%d" % index, f"10.0.1.{index}", 9)))
+    assert a.count(NEIGHBORS) == [3]
+    assert a.count(CACHE_ENTRIES) == [9]
+
+
+def test_a_port_that_the_system_chose_is_told(world):
+    socket = world.network.bind(SocketAddress("10.0.0.4", 50_123))
+    file = CounterFile(world.clock)
+    DriverNameResolver(
+        GossipSettings("D", SocketAddress(ANY_V4, 0)), socket, Held(world.system, world.clock),
+        file.manager, file.values, lambda code, text: None, 0,
+    )  # fmt: skip
+    assert file.by_type(NEIGHBORS)[0].label == "Resolver neighbors: bound 0.0.0.0:50123"
+
+
+def test_turns_come_every_ten_milliseconds(world):
+    a, _ = pair(world)
+    a.resolver.do_work(world.clock.now_ns())
+    a.socket.waiting.append((b"", SocketAddress("10.0.0.9", 1)))
+    a.resolver.do_work(world.clock.now_ns() + 9 * MS)
+    assert a.socket.waiting
+    a.resolver.do_work(world.clock.now_ns() + 10 * MS)
+    assert not a.socket.waiting
+    a.resolver.close()
+    assert a.socket.is_closed
+
+
+@given(st.binary(max_size=80), st.booleans())
+def test_no_datagram_breaks_a_driver(content, is_framed):
+    world = World()
+    a, _ = pair(world)
+    a.hear(naive.frame(content) if is_framed else content)
+    world.run(3_000)

@@ -1,0 +1,106 @@
+"""Asking the system on a thread, and without one."""
+
+import threading
+import time
+
+import pytest
+
+from driver.base.clock import ManualClock, SystemClock
+from driver.channel.resolver import UnknownHostError
+from driver.media_driver.name_resolution.lookups import Lookups
+from tests.unit.driver.media_driver.name_resolution.rig import NameService
+
+
+class Gate(NameService):
+    """A name service that is slow until it is told to answer."""
+
+    def __init__(self, clock, **hosts):
+        super().__init__(clock, **hosts)
+        self.open = threading.Event()
+        self.threads = set()
+
+    def resolve(self, host, key):
+        self.threads.add(threading.current_thread())
+        assert self.open.wait(30)
+        return super().resolve(host, key)
+
+
+@pytest.fixture
+def gate():
+    return Gate(ManualClock(), one="10.0.0.1", two="10.0.0.2")
+
+
+def collected(lookups, count):
+    deadline_s = time.monotonic() + 30
+    while count > 0:
+        count -= lookups.collect()
+        assert time.monotonic() < deadline_s
+        time.sleep(0.001)
+
+
+def test_a_slow_answer_comes_later_and_in_order(gate):
+    lookups = Lookups(gate, SystemClock(), is_threaded=True)
+    done = []
+    first = lookups.ask("one", "endpoint", on_done=done.append)
+    second = lookups.ask("two", "endpoint", on_done=done.append)
+    assert lookups.collect() == 0
+    assert not first.is_done
+    gate.open.set()
+    collected(lookups, 2)
+    assert done == [first, second]
+    assert (first.result(), second.result()) == (("10.0.0.1", 0), ("10.0.0.2", 0))
+    assert first.duration_ns > 0
+    assert threading.current_thread() not in gate.threads
+    lookups.close()
+
+
+def test_an_answer_is_there_only_once_it_was_collected(gate):
+    gate.open.set()
+    lookups = Lookups(gate, SystemClock(), is_threaded=True)
+    lookup = lookups.ask("one", "endpoint")
+    lookups.close()
+    (worker,) = [thread for thread in threading.enumerate() if thread.name == "windtunnel-names"]
+    worker.join(30)
+    assert not lookup.is_done
+    assert lookups.collect() == 1
+    assert lookup.is_done
+
+
+def test_closing_waits_for_nobody(gate):
+    lookups = Lookups(gate, SystemClock(), is_threaded=True)
+    lookups.ask("one", "endpoint")
+    lookups.close()
+    gate.open.set()
+
+
+def test_without_a_thread_the_answer_is_there_at_once(gate):
+    gate.open.set()
+    lookups = Lookups(gate, ManualClock(), is_threaded=False)
+    assert lookups.ask("one", "endpoint").result() == ("10.0.0.1", 0)
+    assert gate.threads == {threading.current_thread()}
+
+
+def test_a_failure_names_what_was_asked_and_what_for(gate):
+    gate.open.set()
+    lookups = Lookups(gate, ManualClock(), is_threaded=False)
+    with pytest.raises(UnknownHostError, match=r"^endpoint=none: unknown host$"):
+        lookups.ask("none", "endpoint").result()
+    with pytest.raises(UnknownHostError, match=r"^endpoint=alias: endpoint=none: unknown host$"):
+        lookups.ask("none", "endpoint", "alias").result()
+
+
+def test_a_name_service_that_breaks_is_a_failed_look_up_and_the_next_is_answered(gate):
+    gate.open.set()
+
+    def break_once(host, key):
+        del gate.resolve
+        raise RuntimeError("broken")
+
+    gate.resolve = break_once
+    lookups = Lookups(gate, SystemClock(), is_threaded=True)
+    broken, fine = lookups.ask("one", "endpoint"), lookups.ask("one", "endpoint")
+    collected(lookups, 2)
+    with pytest.raises(UnknownHostError, match=r"^endpoint=one: broken$"):
+        broken.result()
+    assert fine.result() == ("10.0.0.1", 0)
+    lookups.close()

@@ -1,0 +1,171 @@
+"""What the conductor asks: at once, later, and how long it took."""
+
+import pytest
+
+from driver.channel.resolver import UnknownHostError
+from driver.media_driver.command_error import NotYetError
+from driver.media_driver.name_resolution.csv_table import CsvTable, parse_table
+from driver.media_driver.name_resolution.name_resolver import NameResolver, PlainNames
+from driver.media_driver.system_counters import (
+    NAME_RESOLVER_MAX_TIME,
+    NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED,
+)
+from tests.unit.driver.media_driver.name_resolution.rig import (
+    FIRST_FREE,
+    MS,
+    CounterFile,
+    Held,
+    NameService,
+    make_clock,
+)
+
+KEY = "endpoint"
+TABLE = "moved,10.0.0.8,10.0.0.9|named,one,two"
+
+
+class Rig:
+    def __init__(self, names=None):
+        self.clock = make_clock()
+        self.file = CounterFile(self.clock)
+        self.system = NameService(self.clock, one="10.0.0.1", two="10.0.0.2")
+        self.commands, self.background = (Held(self.system, self.clock) for _ in range(2))
+        table = CsvTable(parse_table(TABLE), self.file.manager, self.file.values)
+        self.resolver = NameResolver(
+            table if names is None else names, self.system, self.commands, self.background,
+            self.file.values, self.clock, 5 * MS,
+        )  # fmt: skip
+
+    @property
+    def measured(self):
+        return (
+            self.file.get(NAME_RESOLVER_MAX_TIME),
+            self.file.get(NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED),
+        )
+
+
+@pytest.fixture
+def rig():
+    return Rig()
+
+
+def test_a_numeric_address_asks_nobody(rig):
+    assert rig.resolver.resolve("10.1.2.3", KEY) == ("10.1.2.3", 0)
+    assert rig.resolver.resolve("fe80::1%3", KEY) == ("fe80::1", 3)
+    assert rig.system.asked == []
+
+
+def test_a_command_waits_for_each_of_its_names_and_asks_once_for_each(rig):
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("one", KEY)
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("one", KEY)
+    rig.commands.let_through()
+    assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("two", "control")
+    rig.commands.let_through()
+    assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
+    assert rig.resolver.resolve("two", "control") == ("10.0.0.2", 0)
+    assert rig.system.asked == ["one", "two"]
+
+
+def test_the_next_command_asks_anew(rig):
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("one", KEY)
+    rig.commands.let_through()
+    rig.resolver.resolve("one", KEY)
+    rig.resolver.on_command_end()
+    rig.system.hosts["one"] = "10.7.7.7"
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("one", KEY)
+    rig.commands.let_through()
+    assert rig.resolver.resolve("one", KEY) == ("10.7.7.7", 0)
+
+
+def test_a_failure_is_told_to_the_command_and_again_to_its_next_try(rig):
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("none", KEY)
+    rig.commands.let_through()
+    for _ in range(2):
+        with pytest.raises(UnknownHostError, match="endpoint=none"):
+            rig.resolver.resolve("none", KEY)
+
+
+def test_a_table_may_answer_at_once_or_name_another_host(rig):
+    assert rig.resolver.resolve("moved", KEY) == ("10.0.0.8", 0)
+    rig.file.set(FIRST_FREE, 1)
+    assert rig.resolver.submit("moved", KEY).result() == ("10.0.0.9", 0)
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("named", KEY)
+    rig.commands.let_through()
+    assert rig.resolver.resolve("named", KEY) == ("10.0.0.1", 0)
+
+
+def test_a_disabled_name_fails_at_once_and_never_reaches_the_system(rig):
+    rig.file.set(FIRST_FREE, -1)
+    with pytest.raises(UnknownHostError, match="forced"):
+        rig.resolver.resolve("moved", KEY)
+    with pytest.raises(UnknownHostError, match="forced"):
+        rig.resolver.submit("moved", KEY).result()
+    assert rig.system.asked == []
+
+
+def test_what_is_looked_up_again_has_a_lane_of_its_own(rig):
+    again = rig.resolver.submit("two", KEY)
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("one", KEY)
+    rig.commands.let_through()
+    assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
+    assert not again.is_done
+    rig.background.let_through()
+    assert rig.resolver.do_work(0) == 1
+    assert again.result() == ("10.0.0.2", 0)
+    assert rig.resolver.submit("::1", KEY).result() == ("::1", 0)
+
+
+@pytest.mark.parametrize(("duration_ns", "exceeded"), [(5 * MS, 0), (5 * MS + 1, 1)])
+def test_the_longest_and_the_too_long_are_counted_before_the_answer_is_used(
+    rig, duration_ns, exceeded
+):
+    rig.system.duration_ns = duration_ns
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("one", KEY)
+    rig.commands.let_through()
+    rig.resolver.resolve("one", KEY)
+    assert rig.measured == (duration_ns, exceeded)
+    rig.resolver.on_command_end()
+    rig.system.duration_ns = MS
+    with pytest.raises(NotYetError):
+        rig.resolver.resolve("one", KEY)
+    rig.commands.let_through()
+    rig.resolver.resolve("one", KEY)
+    assert rig.measured == (duration_ns, exceeded)
+
+
+def test_what_a_table_answers_is_measured_too():
+    class Slow(PlainNames):
+        def substitute(self, host, key):
+            rig.clock.advance(9 * MS)
+            return "10.0.0.1"
+
+    rig = Rig(Slow())
+    rig.resolver.resolve("one", KEY)
+    assert rig.measured == (9 * MS, 1)
+
+
+def test_names_take_turns_and_are_closed(rig):
+    class Busy(PlainNames):
+        is_closed = False
+
+        def do_work(self, now_ns):
+            return now_ns
+
+        def close(self):
+            self.is_closed = True
+
+    names = Busy()
+    rig = Rig(names)
+    assert rig.resolver.do_work(3) == 3
+    rig.resolver.close()
+    assert names.is_closed
+    assert rig.resolver.interfaces() == []

@@ -1,0 +1,215 @@
+"""When a name is looked up again, and what becomes of the answer."""
+
+import pytest
+
+from driver.base.errors import DriverError
+from driver.channel.socket_address import SocketAddress
+from driver.media_driver.name_resolution.name_resolver import NameResolver, PlainNames
+from driver.media_driver.name_resolution.reresolution import Reresolution, Watched
+from tests.unit.driver.media_driver.name_resolution.rig import (
+    MS,
+    SECOND,
+    CounterFile,
+    Held,
+    NameService,
+    make_clock,
+)
+
+START = 100 * SECOND
+FIRST, SECOND_ADDRESS = SocketAddress("10.0.0.1", 40123), SocketAddress("10.0.0.2", 40123)
+
+
+class Rig:
+    def __init__(self, interval_ns=SECOND):
+        self.clock = make_clock()
+        self.clock.monotonic_ns = START
+        self.file = CounterFile(self.clock)
+        self.system = NameService(self.clock, far="10.0.0.1")
+        self.lane = Held(self.system, self.clock)
+        self.names = NameResolver(
+            PlainNames(), self.system, self.lane, self.lane, self.file.values, self.clock, SECOND
+        )
+        self.errors, self.changes, self.heard_ns = [], [], 0
+        self.reresolution = Reresolution(
+            self.names, interval_ns, lambda code, text: self.errors.append((code, text)), START,
+        )  # fmt: skip
+
+    def watch(self, name="far:40123", key="endpoint", address=FIRST, **options):
+        return self.reresolution.watch(
+            Watched(
+                key,
+                name,
+                address,
+                self.changes.append,
+                **({"last_activity_ns": lambda: self.heard_ns} | options),
+            ),
+            self.clock.now_ns(),
+        )
+
+    def run(self, duration_ns, step_ns=100 * MS):
+        """Let time pass; each question is answered before the next turn."""
+        for _ in range(duration_ns // step_ns):
+            self.clock.advance(step_ns)
+            self.turn()
+
+    def turn(self):
+        self.lane.let_through()
+        self.names.do_work(self.clock.now_ns())
+        self.reresolution.do_work(self.clock.now_ns())
+
+
+@pytest.fixture
+def rig():
+    return Rig()
+
+
+def test_a_name_that_moved_is_followed_after_five_seconds_of_silence(rig):
+    watched = rig.watch()
+    rig.system.hosts["far"] = "10.0.0.2"
+    rig.run(5 * SECOND)
+    assert rig.system.asked == []
+    rig.run(2 * SECOND)
+    assert rig.changes == [SECOND_ADDRESS]
+    assert watched.address == SECOND_ADDRESS
+    rig.system.hosts["far"] = "10.0.0.1"
+    rig.run(7 * SECOND)
+    assert rig.changes == [SECOND_ADDRESS, FIRST]
+
+
+def test_a_name_that_is_heard_from_is_left_alone(rig):
+    rig.watch()
+    for _ in range(100):
+        rig.heard_ns = rig.clock.now_ns()
+        rig.run(SECOND)
+    assert rig.system.asked == []
+
+
+def test_a_name_that_did_not_move_changes_nothing(rig):
+    rig.watch()
+    rig.run(20 * SECOND)
+    assert rig.system.asked == ["far"] * 3
+    assert rig.changes == []
+
+
+def test_an_endpoint_is_asked_about_each_second_while_it_is_silent(rig):
+    rig.watch(is_asked_each_check=True)
+    rig.run(12 * SECOND)
+    assert len(rig.system.asked) == 6
+
+
+def test_a_destination_without_an_address_gets_one(rig):
+    rig.watch(address=None)
+    rig.run(7 * SECOND)
+    assert rig.changes == [FIRST]
+
+
+def test_a_name_that_is_gone_is_an_error_and_asked_about_again(rig):
+    rig.watch(key="control")
+    del rig.system.hosts["far"]
+    rig.run(13 * SECOND)
+    assert len(rig.errors) == 2
+    assert rig.errors[0][0] == 9
+    assert "control=far" in rig.errors[0][1]
+    assert rig.changes == []
+
+
+@pytest.mark.parametrize("name", ["10.0.0.1:40123", "[::1]:40123"])
+def test_numbers_do_not_move(rig, name):
+    rig.watch(name)
+    rig.run(20 * SECOND)
+    assert rig.system.asked == []
+
+
+def test_what_is_no_longer_watched_is_not_asked_about(rig):
+    watched, other = rig.watch(), rig.watch()
+    rig.reresolution.unwatch(watched)
+    rig.reresolution.unwatch(watched)
+    rig.system.hosts["far"] = "10.0.0.2"
+    rig.run(7 * SECOND)
+    assert rig.changes == [SECOND_ADDRESS]
+    assert (watched.address, other.address) == (FIRST, SECOND_ADDRESS)
+
+
+def test_an_answer_that_comes_after_the_end_is_dropped(rig):
+    watched = rig.watch()
+    rig.system.hosts["far"] = "10.0.0.2"
+    while watched.lookup is None:
+        rig.clock.advance(SECOND)
+        rig.reresolution.do_work(rig.clock.now_ns())
+    rig.reresolution.unwatch(watched)
+    rig.turn()
+    assert rig.system.asked == ["far"]
+    assert rig.changes == []
+
+
+def test_one_question_at_a_time_for_a_name(rig):
+    rig.watch(is_asked_each_check=True)
+    for _ in range(30):
+        rig.clock.advance(SECOND)
+        rig.reresolution.do_work(rig.clock.now_ns())
+    rig.lane.let_through()
+    assert rig.system.asked == ["far"]
+
+
+def test_a_change_may_end_what_is_watched(rig):
+    watched = rig.watch()
+
+    def end(address):
+        rig.changes.append("ended")
+        rig.reresolution.unwatch(watched)
+
+    watched.change = end
+    rig.watch()
+    rig.system.hosts["far"] = "10.0.0.2"
+    rig.run(7 * SECOND)
+    assert rig.changes == ["ended", SECOND_ADDRESS]
+
+
+def test_an_agent_that_tells_of_silence_is_believed_once_at_a_time(rig):
+    watched = rig.watch(last_activity_ns=None)
+    rig.run(20 * SECOND)
+    assert rig.system.asked == []
+    rig.system.hosts["far"] = "10.0.0.2"
+    rig.reresolution.ask(watched)
+    rig.reresolution.ask(watched)
+    rig.turn()
+    assert rig.system.asked == ["far"]
+    assert rig.changes == [SECOND_ADDRESS]
+    rig.reresolution.ask(watched)
+    rig.turn()
+    assert rig.system.asked == ["far"] * 2
+
+
+def test_an_agent_that_tells_of_what_is_closed_or_a_number_is_not_heard(rig):
+    watched = rig.watch(last_activity_ns=None)
+    rig.reresolution.unwatch(watched)
+    number = rig.watch("10.0.0.1:40123", last_activity_ns=None)
+    for each in (watched, number):
+        rig.reresolution.ask(each)
+    rig.turn()
+    assert rig.system.asked == []
+    assert watched.lookup is number.lookup is None
+
+
+def test_an_interval_of_zero_never_asks():
+    rig = Rig(interval_ns=0)
+    rig.watch()
+    rig.run(20 * SECOND)
+    assert rig.system.asked == []
+
+
+def test_a_change_that_fails_is_an_error_and_tried_again(rig):
+    watched = rig.watch()
+
+    def fail(address):
+        watched.change = rig.changes.append
+        raise DriverError(f"cannot reconnect to {address}")
+
+    watched.change = fail
+    rig.system.hosts["far"] = "10.0.0.2"
+    rig.run(7 * SECOND)
+    assert rig.errors == [(11, "cannot reconnect to 10.0.0.2:40123")]
+    assert watched.address == FIRST
+    rig.run(6 * SECOND)
+    assert rig.changes == [SECOND_ADDRESS]
+    assert watched.address == SECOND_ADDRESS
