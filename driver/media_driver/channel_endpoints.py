@@ -13,7 +13,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from driver.channel.udp_channel import UdpChannel
+from driver.base.errors import ConfigurationError
+from driver.channel import uri_param
+from driver.channel.udp_channel import ControlMode, UdpChannel
+from driver.channel.uri import InvalidChannelError
 from driver.cnc import counters
 from driver.media.channel_sockets import OpenSocket, PublicationSockets
 from driver.media_driver import receiver_state, sender_state, stream_counters
@@ -40,17 +43,19 @@ class ChannelEndpoint:
 
 
 class ChannelEndpoints(ABC):
-    """The open channels of one direction, by canonical form."""
+    """The open channels of one direction, by slot."""
 
     STATUS_TYPE: int
     NAME: str
+    COMPARES_DEFAULTS: bool
+    """Whether a channel that is silent about its buffers asks for the driver's default."""
 
     def __init__(self, parts: Facilities, state: Any, proxy: AgentProxy) -> None:
         self._parts = parts
         self._state = state
         self._proxy = proxy
         self._slots = SlotPool(state.endpoints.size, "channels")
-        self._open: dict[str, ChannelEndpoint] = {}
+        self._open: dict[int, ChannelEndpoint] = {}
         self._closing: dict[int, ChannelEndpoint] = {}
 
     def __iter__(self) -> Iterator[ChannelEndpoint]:
@@ -66,21 +71,63 @@ class ChannelEndpoints(ABC):
     def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
         """Write the agent's record of a channel that is about to be handed over."""
 
+    def find(self, channel: UdpChannel) -> ChannelEndpoint | None:
+        """The open endpoint that a channel would share: by tag, else by canonical form."""
+        for item in self._open.values():
+            if channel.matches_tag(item.channel):
+                return item
+        for item in self._open.values():
+            if _is_same(channel, item.channel):
+                self._refuse_conflict(channel, item.channel)
+                return item
+        return None
+
+    def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
+        """Raise unless an open socket has the buffers that a channel asks for."""
+        context = self._parts.context
+        for key, wanted, found, default in (
+            (
+                uri_param.SOCKET_SNDBUF,
+                channel.socket_sndbuf_length,
+                existing.socket_sndbuf_length,
+                context.socket_sndbuf_length,
+            ),
+            (
+                uri_param.SOCKET_RCVBUF,
+                channel.socket_rcvbuf_length,
+                existing.socket_rcvbuf_length,
+                context.socket_rcvbuf_length,
+            ),
+        ):
+            if self.COMPARES_DEFAULTS:
+                wanted, found = wanted or default, found or default
+            if wanted and wanted != (found or 0):
+                raise ConfigurationError(
+                    f"{key}={wanted} of '{channel.uri}' does not match the open channel "
+                    f"'{existing.uri}', which has {found or 'the default of the system'}"
+                )
+
     def get_or_open(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
         """The endpoint of a channel, opened if nobody has yet; the caller becomes a user of it."""
-        closing = (item.channel.canonical_form for item in self._closing.values())
-        if channel.canonical_form in closing:
+        if any(_is_same(channel, item.channel) for item in self._closing.values()):
             raise NotYetError(f"{channel.canonical_form} is still being closed")
-        endpoint = self._open.get(channel.canonical_form) or self._find_by_tag(channel)
+        endpoint = self.find(channel)
         if endpoint is None:
+            self._check_original(channel)
             endpoint = self._open_endpoint(channel, registration_id)
-            self._open[endpoint.channel.canonical_form] = endpoint
+            self._open[endpoint.slot] = endpoint
         endpoint.users += 1
         return endpoint
 
-    def _find_by_tag(self, channel: UdpChannel) -> ChannelEndpoint | None:
-        matches = (item for item in self._open.values() if channel.matches_tag(item.channel))
-        return next(matches, None)
+    def _check_original(self, channel: UdpChannel) -> None:
+        """Refuse a channel that says by tag alone where it is, when nobody else has said it."""
+        is_said = channel.has_endpoint or channel.has_control
+        is_said = is_said or channel.control_mode is not ControlMode.NONE
+        if channel.channel_tag is not None and not is_said:
+            raise InvalidChannelError(
+                f"{uri_param.TAGS}={channel.channel_tag}: no open channel has this tag, so "
+                f"'{channel.uri}' must have endpoint, control, or control-mode=manual"
+            )
 
     def _open_endpoint(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
         # Whatever runs out half-way, what was taken until then is given back.
@@ -118,7 +165,7 @@ class ChannelEndpoints(ABC):
         endpoint.users -= 1
         if endpoint.users > 0:
             return
-        del self._open[endpoint.channel.canonical_form]
+        del self._open[endpoint.slot]
         values = self._parts.values
         counters.set_release(values, endpoint.status_counter_id, stream_counters.CHANNEL_CLOSING)
         self._closing[endpoint.slot] = endpoint
@@ -134,12 +181,21 @@ class ChannelEndpoints(ABC):
 
     def by_slot(self, slot: int) -> ChannelEndpoint | None:
         """The open endpoint in a slot, or None when it is closing."""
-        return next((item for item in self._open.values() if item.slot == slot), None)
+        return self._open.get(slot)
 
     def close(self) -> None:
         """Close every socket; only after the agents have stopped."""
         for endpoint in (*self._open.values(), *self._closing.values()):
             endpoint.sockets.close()
+
+
+def _is_same(channel: UdpChannel, other: UdpChannel) -> bool:
+    """Whether two channels are one: alike in canonical form, and in tag if both have one."""
+    if channel.canonical_form != other.canonical_form:
+        return False
+    return None in (channel.channel_tag, other.channel_tag) or (
+        channel.channel_tag == other.channel_tag
+    )
 
 
 assert sender_state.ADD_ENDPOINT == receiver_state.ADD_ENDPOINT

@@ -5,6 +5,7 @@ One value made by the composition root and handed to each part; nothing here dec
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from driver.base.clock import Clock
 from driver.channel.resolver import Resolver
 from driver.cnc import counters, ring_buffer
 from driver.cnc.cnc_file import CncFile
-from driver.cnc.error_log import ErrorLog
 from driver.media.channel_sockets import Sockets
 from driver.media.udp_socket import SystemBuffers
 from driver.media_driver import system_counters
@@ -23,6 +23,7 @@ from driver.media_driver.client_proxy import ClientProxy
 from driver.media_driver.conductor_state import ConductorState
 from driver.media_driver.context import Context
 from driver.media_driver.loss_report import LossReport
+from driver.media_driver.name_resolution.name_resolver import NameResolver
 from driver.media_driver.receiver_state import ReceiverState
 from driver.media_driver.sender_state import SenderState
 from driver.media_driver.stream_counters import StreamCounters
@@ -39,7 +40,8 @@ class Facilities:
     values: np.ndarray
     counters: StreamCounters
     clients: ClientProxy
-    error_log: ErrorLog
+    record_error: Callable[[int, str], None]
+    """Note an error where tools will find it, and count it."""
     sender: SenderState
     receiver: ReceiverState
     conductor: ConductorState
@@ -47,10 +49,15 @@ class Facilities:
     receiver_proxy: AgentProxy
     positions: PositionPool
     loss_report: LossReport
-    resolver: Resolver
+    names: NameResolver
     sockets: Sockets
     system_buffers: SystemBuffers
     random: random.Random
+
+    @property
+    def resolver(self) -> Resolver:
+        """Addresses for names."""
+        return self.names
 
     def next_correlation_id(self) -> int:
         """An id that no client and no image of this driver has had."""
@@ -63,11 +70,6 @@ class Facilities:
     def image_file(self, correlation_id: int) -> Path:
         """Where an image's log lives."""
         return self.context.dir / "images" / f"{correlation_id}.logbuffer"
-
-    def record_error(self, code: int, text: str) -> None:
-        """Note an error where tools will find it, and count it."""
-        self.error_log.record(code, text)
-        counters.increment(self.values, system_counters.ERRORS)
 
     def note_mapped(self, delta_bytes: int) -> None:
         """Keep the count of bytes that are mapped."""

@@ -52,7 +52,7 @@ def track_rebuild(state, slot, now_ns, now_ms):
         _report_loss(state, slot, now_ms)
         work_count += 1
     window, is_forced = congestion_control.on_track_rebuild(
-        image, now_ns, lowest, hwm, rebuild, rebuilt, is_new_loss
+        state, slot, now_ns, lowest, is_new_loss
     )
     has_moved = lowest > image.next_status_position + window // 4
     if is_forced or has_moved or window != image.next_window:

@@ -1,10 +1,12 @@
 """An image as the conductor sees it: log, counters, readers, and where it is in its life.
 
-    ACTIVE --nobody reads, silence, or end of stream--> DRAINING --consumed and 5 status
-    intervals--> RELEASING
+    ACTIVE --nobody reads, silence, or end of stream--> DRAINING --consumed, and 5 status
+    intervals--> LINGER --nobody reads any more, or the liveness time-out--> gone
 
-The numbers that change with every packet are in its PUBLICATION_IMAGE record, which the agents
-share. Source: spec 3.9 and 3.10, Aeron 1.53.
+A revoked stream takes each of the first two steps at once. In LINGER the receiver knows the image
+no more and clients were told that it is unavailable, but its log and positions stay for those who
+still read. The numbers that change with every packet are in its PUBLICATION_IMAGE record, which the
+agents share. Source: spec 3.9 and 3.10, Aeron 1.53 (the C driver where the two differ).
 """
 
 import enum
@@ -17,6 +19,7 @@ from driver.cnc import counters
 from driver.logbuffer.log_buffer import LogBuffer
 from driver.media_driver import subscriber_positions
 from driver.media_driver.channel_endpoints import ChannelEndpoint
+from driver.media_driver.untethered import UntetheredTimeouts
 
 
 class State(enum.Enum):
@@ -24,7 +27,7 @@ class State(enum.Enum):
 
     ACTIVE = "active"
     DRAINING = "draining"
-    RELEASING = "releasing"
+    LINGER = "linger"
 
 
 @dataclass(eq=False)
@@ -40,12 +43,18 @@ class PublicationImage:
     endpoint: ChannelEndpoint
     source_identity: str
     channel_text: str
+    """Of the channel that it came in on."""
     counter_ids: list[int]
     values: np.ndarray
     positions: np.ndarray
-    is_rejoin: bool
+    untethered_timeouts: UntetheredTimeouts
+    wants_response: bool
+    """Its publisher asks to be told of the stream that answers it."""
     state: State = State.ACTIVE
     state_since_ns: int = 0
+    is_released: bool = False
+    """Whether the receiver has let go of it."""
+    is_rejected: bool = False
 
     @property
     def log_path(self) -> Path:
@@ -67,14 +76,22 @@ class PublicationImage:
         )
         return int(lowest), int(count)
 
+    def is_drained(self) -> bool:
+        """Whether every reader has read what is contiguous."""
+        return self.readers()[0] >= self.rcv_position()
+
     def join_position(self) -> int:
         """Where a new reader starts: never ahead of a reader that is there."""
         lowest, count = self.readers()
         return min(self.rcv_position(), lowest) if count else self.rcv_position()
 
     def accepts_readers(self) -> bool:
-        """Whether a subscription that comes now may join: while somebody has yet to read it."""
+        """Whether a subscription that comes now may join.
+
+        An image that nobody reads is on its way out; who comes then has a new one made.
+        """
+        if self.readers()[1] == 0:
+            return False
         if self.state is State.DRAINING:
-            lowest, count = self.readers()
-            return count > 0 and lowest < self.rcv_position()
+            return not self.is_drained()
         return self.state is State.ACTIVE

@@ -9,6 +9,7 @@ Pure but for the image's record; time is an argument. Source: spec 3.5, Aeron 1.
 
 from driver.base.jit import kernel
 from driver.logbuffer import gap_scanner, position
+from driver.media_driver import nak_delay
 
 
 @kernel
@@ -39,10 +40,10 @@ def scan(image, log, rebuild_position, hwm_position, now_ns):
         image.gap_term_id = term_id
         image.gap_offset = reached
         image.gap_length = gap_length
-        image.gap_deadline_ns = now_ns + image.nak_delay_ns
+        image.gap_deadline_ns = now_ns + nak_delay.next_delay_ns(image, False)
     is_due = now_ns - image.gap_deadline_ns >= 0
     if is_due:
-        image.gap_deadline_ns = now_ns + image.nak_retry_ns
+        image.gap_deadline_ns = now_ns + nak_delay.next_delay_ns(image, True)
     return reached, not is_same, is_due
 
 

@@ -28,7 +28,7 @@ PUBLICATION_IMAGE = np.dtype(
     [
         # Written by the conductor before the hand-over, then constant.
         ("correlation_id", "i8"),
-        ("endpoint", "i8"),  # slot of the receive channel endpoint
+        ("endpoint", "i8"),  # slot of the receive channel endpoint whose stream it is
         ("log_address", "i8"),
         ("log_length", "i8"),
         ("meta_at", "i8"),
@@ -42,9 +42,25 @@ PUBLICATION_IMAGE = np.dtype(
         ("is_reliable", "i8"),
         ("is_group", "i8"),
         ("status_timeout_ns", "i8"),
+        ("is_stamping", "i8"),  # times are written into its messages
+        ("channel_stamp_offset", "i8"),  # where, or NO_STAMP
+        ("media_stamp_offset", "i8"),
+        ("nak_is_random", "i8"),  # see nak_delay
         ("nak_delay_ns", "i8"),
         ("nak_retry_ns", "i8"),
-        ("hwm_id", "i8"),  # counter ids
+        ("nak_x_range", "f8"),
+        ("nak_x_base", "f8"),
+        ("nak_x_factor", "f8"),
+        ("nak_scale_ns", "f8"),
+        ("congestion_control", "i8"),  # see congestion_control
+        ("cubic_packets_max", "i8"),  # see cubic
+        ("cubic_is_tcp", "i8"),
+        ("cubic_update_ns", "i8"),
+        ("rtt_is_measured", "i8"),
+        ("rtt_min_ns", "i8"),
+        ("rtt_id", "i8"),  # counter ids
+        ("cubic_window_id", "i8"),
+        ("hwm_id", "i8"),
         ("rcv_pos_id", "i8"),
         ("naks_sent_id", "i8"),
         # The receiver's own.
@@ -55,12 +71,25 @@ PUBLICATION_IMAGE = np.dtype(
         ("next_status_ns", "i8"),
         ("is_status_silent", "i8"),  # a younger image of the same session speaks instead
         ("is_sending_eos", "i8"),  # told by the conductor: the stream is being let go
-        ("connection_count", "i8"),
+        ("connection_count", "i8"),  # rows of its connections that were ever used
+        ("last_rtt_ns", "i8"),
+        ("rtt_timeout_ns", "i8"),
+        ("reason_length", "i8"),  # of the text for which it is rejected
+        ("is_rejected", "i8"),
+        ("has_response_session", "i8"),  # the other side is told which session answers it
+        ("response_session_id", "i8"),
         # Published by the receiver for the conductor (release; the conductor reads with acquire).
         ("last_packet_ns", "i8"),
         ("is_end_of_stream", "i8"),
         ("is_revoked", "i8"),
+        ("rtt_ns", "i8"),
         # The conductor's own.
+        ("nak_random", "i8"),
+        ("cubic_packets", "i8"),
+        ("cubic_peak", "i8"),
+        ("cubic_k", "f8"),
+        ("cubic_last_loss_ns", "i8"),
+        ("cubic_last_update_ns", "i8"),
         ("next_status_position", "i8"),
         ("next_window", "i8"),
         ("clean_position", "i8"),
@@ -88,12 +117,18 @@ PUBLICATION_IMAGE = np.dtype(
     ]
 )
 
+NO_STAMP = -1
+"""No time is written; any other number is an offset of the payload, or the reserved value's."""
+
 CONNECTIONS_MAX = 16
 """Receive transports that one image can be fed from."""
+
+NEVER_NS = -(1 << 62)
 
 CONNECTION = np.dtype(
     [
         ("is_known", "i8"),
+        ("transport", "i8"),  # slot of the socket that it uses
         ("control_length", "i8"),  # 0 until the address of the other side is known
         ("control", "u1", (28,)),  # struct sockaddr that answers go to
         ("pad", "u1", (4,)),
@@ -114,6 +149,7 @@ def _offset_of(name: str) -> int:
 LAST_PACKET_NS = _offset_of("last_packet_ns")
 IS_END_OF_STREAM = _offset_of("is_end_of_stream")
 IS_REVOKED = _offset_of("is_revoked")
+RTT_NS = _offset_of("rtt_ns")
 _BEGIN_SM = _offset_of("begin_sm_change")
 _SM_POSITION = _offset_of("sm_position")
 _SM_WINDOW = _offset_of("sm_window")

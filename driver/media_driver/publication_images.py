@@ -1,8 +1,8 @@
 """The images of streams that come in over UDP: made when a SETUP arrives, and let go in good order.
 
-While an image drains, its status messages say so, which lets the sender finish early. Its log and
-counters are freed only after the receiver has let go. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53
-(the C driver where the two differ).
+While an image drains, its status messages say so, which lets the sender finish early. The receiver
+lets go when the image lingers; log and counters are freed when nobody reads it any more. Source:
+spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where the two differ).
 """
 
 from contextlib import ExitStack
@@ -18,6 +18,7 @@ from driver.media_driver import (
     receiver_state,
 )
 from driver.media_driver.agent_proxy import append_slot, remove_slot
+from driver.media_driver.channel_endpoints import ChannelEndpoint
 from driver.media_driver.facilities import Facilities
 from driver.media_driver.image_maker import ImageMaker
 from driver.media_driver.live_image import PublicationImage, State
@@ -51,7 +52,9 @@ class PublicationImages:
             if endpoint is not None and item.endpoint is endpoint
             if item.stream_id == stream_id and item.wants_session(session_id)
         ]
-        if endpoint is None or not wanting:
+        # The destination that it came in on may have been removed meanwhile.
+        is_open = self._endpoints.has_transport(endpoint, int(event[dispatcher.TRANSPORT]))
+        if endpoint is None or not wanting or not is_open:
             self._fail(event)
             return
         try:
@@ -68,15 +71,14 @@ class PublicationImages:
             )
             self._fail(event)
             return
+        self._hand_over(image, endpoint)
+
+    def _hand_over(self, image: PublicationImage, endpoint: ChannelEndpoint) -> None:
         self.images.append(image)
-        # The image answers through the channel's socket for as long as it lives.
+        # The image answers through the channel's socket for as long as the receiver has it.
         endpoint.users += 1
-        append_slot(
-            self._parts.conductor.active_images,
-            self._parts.conductor.agent[0],
-            "image_count",
-            image.slot,
-        )
+        conductor = self._parts.conductor
+        append_slot(conductor.active_images, conductor.agent[0], "image_count", image.slot)
         self._parts.receiver_proxy.ask(receiver_state.ADD_IMAGE, image.slot)
 
     def _fail(self, event: np.ndarray) -> None:
@@ -86,6 +88,12 @@ class PublicationImages:
             event[dispatcher.SESSION_ID],
         )
         self._parts.receiver_proxy.ask(receiver_state.IMAGE_FAILED, *(int(word) for word in words))
+
+    def on_session_limit(self, event: np.ndarray) -> None:
+        """A stream has as many images as it may, and another session wanted one."""
+        self._parts.record_error(
+            ErrorCode.GENERIC_ERROR, f"exceeded session limit, stream-id={int(event[2])}"
+        )
 
     def report_new_losses(self, now_ms: int) -> None:
         """Give every image that lost something for the first time its entry in the loss report."""
@@ -110,52 +118,83 @@ class PublicationImages:
                 self._drain_if_over(image, now_ns)
             elif image.state is State.DRAINING:
                 self._linger_if_drained(image, now_ns)
+            else:
+                self._free_if_unread(image, now_ns)
 
     def _shared(self, image: PublicationImage, field: int) -> int:
         return int(publication_image.shared_acquire(self._parts.receiver.words, image.slot, field))
 
     def _drain_if_over(self, image: PublicationImage, now_ns: int) -> None:
-        is_revoked = bool(self._shared(image, publication_image.IS_REVOKED))
+        if self._shared(image, publication_image.IS_REVOKED):
+            # The status message that says so leaves with the next step.
+            image.state = State.DRAINING
+            return
         is_eos = bool(self._shared(image, publication_image.IS_END_OF_STREAM))
         silence_ns = now_ns - self._shared(image, publication_image.LAST_PACKET_NS)
         is_complete = is_eos and image.rcv_position() >= image.hwm_position()
         is_silent = silence_ns > self._parts.context.image_liveness_timeout_ns
-        if is_revoked or is_complete or is_silent or image.readers()[1] == 0:
+        if is_complete or is_silent or image.readers()[1] == 0:
             image.state, image.state_since_ns = State.DRAINING, now_ns
-            self._parts.receiver_proxy.ask(
-                receiver_state.START_DRAINING, image.slot, int(is_revoked)
-            )
+            self._parts.receiver_proxy.ask(receiver_state.START_DRAINING, image.slot, 0)
 
     def _linger_if_drained(self, image: PublicationImage, now_ns: int) -> None:
-        context = self._parts.context
         is_revoked = bool(self._shared(image, publication_image.IS_REVOKED))
-        lowest, _ = image.readers()
-        is_drained = lowest >= image.rcv_position()
-        eos_ns = EOS_STATUS_INTERVALS * context.status_message_timeout_ns
-        if is_revoked or (is_drained and now_ns - image.state_since_ns >= eos_ns):
-            is_eos = self._shared(image, publication_image.IS_END_OF_STREAM)
-            image.state, image.state_since_ns = State.RELEASING, now_ns
-            image.record["is_rebuilding"] = 0
-            remove_slot(
-                self._parts.conductor.active_images,
-                self._parts.conductor.agent[0],
-                "image_count",
-                image.slot,
-            )
-            self._links.unlink_stream(image)
-            # Without a rejoin the session stays in cool-down; with one it may come back at once.
-            cool_down = int(not is_eos and not image.is_rejoin)
-            self._parts.receiver_proxy.ask(receiver_state.REMOVE_IMAGE, image.slot, cool_down)
+        eos_ns = EOS_STATUS_INTERVALS * self._parts.context.status_message_timeout_ns
+        has_told = now_ns - image.state_since_ns > eos_ns
+        if not is_revoked and not (has_told and image.is_drained()):
+            return
+        if is_revoked:
+            self._parts.receiver_proxy.ask(receiver_state.START_DRAINING, image.slot, 1)
+        image.state, image.state_since_ns = State.LINGER, now_ns
+        image.record["is_rebuilding"] = 0
+        conductor = self._parts.conductor
+        remove_slot(conductor.active_images, conductor.agent[0], "image_count", image.slot)
+        # Without a rejoin the session stays in cool-down; with one it may come back at once.
+        is_rejoining = True
+        for link in self._links.readers_of(image):
+            is_rejoining = link.subscription.parameters.is_rejoin
+            self._links.tell_unavailable(link)
+        self._parts.receiver_proxy.ask(
+            receiver_state.REMOVE_IMAGE, image.slot, int(not is_rejoining)
+        )
 
     def on_released(self, slot: int) -> None:
-        """The receiver let go: everything of the image can be freed."""
+        """The receiver let go: its socket is no longer needed for this image."""
         image = next(item for item in self.images if item.slot == slot)
+        image.is_released = True
+        self._endpoints.release(image.endpoint)
+
+    def _free_if_unread(self, image: PublicationImage, now_ns: int) -> None:
+        lingered_ns = now_ns - image.state_since_ns
+        is_over = lingered_ns > self._parts.context.image_liveness_timeout_ns
+        if not image.is_released or not (is_over or image.readers()[1] == 0):
+            return
         self.images.remove(image)
+        self._links.forget_stream(image)
         for counter_id in image.counter_ids:
             self._parts.counters.free(counter_id)
         delete_log(self._parts, image.log)
-        self._maker.slots.give_back(slot)
-        self._endpoints.release(image.endpoint)
+        self._maker.slots.give_back(image.slot)
+
+    def reject(self, image_correlation_id: int, reason: str) -> bool:
+        """Have an image refuse its packets and say why; the first reason stands.
+
+        Returns: False when there is no such image
+        """
+        for image in self.images:
+            if image.registration_id == image_correlation_id:
+                self._tell_reason(image, reason.encode())
+                return True
+        return False
+
+    def _tell_reason(self, image: PublicationImage, text: bytes) -> None:
+        if image.is_rejected or image.state is State.LINGER:
+            return
+        image.is_rejected = True
+        row = self._parts.receiver.reasons[image.slot]
+        row[: len(text)] = np.frombuffer(text, dtype=np.uint8)
+        # The release of the command publishes the row.
+        self._parts.receiver_proxy.ask(receiver_state.REJECT_IMAGE, image.slot, len(text))
 
     def close(self) -> None:
         """Remove the logs of all; only after the receiver has stopped."""

@@ -66,10 +66,14 @@ def _update_network(state, index):
     values = state.counters
     snd_pos = counters.get_acquire(values, limit.snd_pos_id)
     pub_lmt = counters.get(values, limit.pub_lmt_id)
-    lowest, _, spies = subscriber_positions.bounds(
+    lowest, highest, spies = subscriber_positions.bounds(
         state.subscribers, limit.first_subscriber, values
     )
-    has_receivers = network_publication.has_receivers_acquire(state.publication_words, limit.slot)
+    if spies > 0:
+        network_publication.set_spies_release(state.publication_words, limit.slot, 1, highest)
+    has_receivers = network_publication.has_required_receivers_acquire(
+        state.publication_words, limit.slot
+    )
     if has_receivers or (limit.spies_simulate_connection and spies > 0):
         slowest = min(snd_pos, lowest)
         wanted = slowest + limit.window_length

@@ -17,14 +17,17 @@ from driver.channel.publication_parameters import (
     PublicationDefaults,
     PublicationParameters,
 )
+from driver.cnc import counters
 from driver.logbuffer import descriptor, position
-from driver.logbuffer.log_buffer import LogBuffer
+from driver.logbuffer.log_buffer import LogBuffer, usable_bytes
 from driver.logbuffer.parameters import LogParameters
 from driver.media.udp_socket import SystemBuffers
 from driver.media_driver import subscriber_positions
 from driver.media_driver.agent_proxy import fill_record
 from driver.media_driver.context import Context
 from driver.media_driver.facilities import Facilities
+from driver.media_driver.storage import check_space
+from driver.media_driver.untethered import UntetheredTimeouts
 
 
 class State(enum.Enum):
@@ -56,7 +59,33 @@ class LocalPublication:
     holders: set[int] = field(default_factory=set)
     """Registration ids that clients hold it by; a shared one has several."""
     counter_ids: list[int] = field(default_factory=list)
+    values: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+    """The counter values of cnc.dat."""
     source_identity: str = "aeron:ipc"
+
+    @property
+    def pub_pos_id(self) -> int:
+        """Counter of how far its publishers have claimed."""
+        return self.counter_ids[0]
+
+    @property
+    def pub_lmt_id(self) -> int:
+        """Counter of how far its publishers may go."""
+        return self.counter_ids[1]
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether it was revoked by its last holder."""
+        return bool(descriptor.is_publication_revoked(self.log.log, self.log.meta_at))
+
+    @property
+    def untethered_timeouts(self) -> UntetheredTimeouts:
+        """What it grants readers that cannot keep up."""
+        return UntetheredTimeouts(
+            self.parameters.untethered_window_limit_timeout_ns,
+            self.parameters.untethered_linger_timeout_ns,
+            self.parameters.untethered_resting_timeout_ns,
+        )
 
     @property
     def log_path(self) -> Path:
@@ -67,9 +96,24 @@ class LocalPublication:
         """How far its publishers have claimed."""
         return self.log.producer_position()
 
+    def publish_position(self) -> int:
+        """Show tools how far its publishers have claimed; the limit kernel does so while ACTIVE."""
+        produced = self.producer_position()
+        counters.set_release(self.values, self.pub_pos_id, produced)
+        return produced
+
     def set_end_of_stream(self, end_position: int) -> None:
         """Tell readers of the log where the stream ends."""
         descriptor.put_end_of_stream_position_release(self.log.log, self.log.meta_at, end_position)
+
+    def set_connected(self, is_connected: bool) -> None:
+        """Tell publishers whether anybody listens."""
+        if bool(descriptor.is_connected_acquire(self.log.log, self.log.meta_at)) != is_connected:
+            descriptor.put_is_connected_release(self.log.log, self.log.meta_at, int(is_connected))
+
+    def revoke(self) -> None:
+        """Mark the stream as withdrawn; the timer acts on it."""
+        descriptor.put_is_publication_revoked_release(self.log.log, self.log.meta_at)
 
 
 def defaults_of(context: Context, buffers: SystemBuffers) -> PublicationDefaults:
@@ -88,6 +132,7 @@ def defaults_of(context: Context, buffers: SystemBuffers) -> PublicationDefaults
         socket_sndbuf_length=context.socket_sndbuf_length,
         system_sndbuf_length=buffers.sndbuf_length,
         untethered_window_limit_timeout_ns=context.untethered_window_limit_timeout_ns,
+        untethered_linger_timeout_ns=context.untethered_linger_timeout_ns,
         untethered_resting_timeout_ns=context.untethered_resting_timeout_ns,
     )
 
@@ -138,6 +183,8 @@ def create_log(
     context = parts.context
     kind = descriptor.EXCLUSIVE_PUBLICATION if is_exclusive else descriptor.CONCURRENT_PUBLICATION
     explicit_resend = parameters.max_resend if "max-resend" in parameters.explicit else 0
+    log_length = int(descriptor.log_length(parameters.term_length, context.file_page_size))
+    check_space(context, log_length, parts.record_error, usable_bytes)
     log = LogBuffer.create(
         parts.publication_file(registration_id),
         LogParameters(
@@ -166,7 +213,7 @@ def create_log(
             spies_simulate_connection=parameters.spies_simulate_connection,
         ),
         sparse=parameters.is_sparse,
-        check_storage=context.perform_storage_checks,
+        check_storage=False,
     )
     parts.note_mapped(log.length)
     return log

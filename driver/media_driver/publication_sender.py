@@ -4,18 +4,24 @@
        |  d1 | d2 | d3 |    |                         up to n datagrams leave in one system call,
        +-----+----+----+                              straight from the term, none across its end
 
-Everything leaves through the publication's endpoint. Source: spec 4.1, 4.2 and 4.7, Aeron 1.53.
+Where to is `send_route`'s matter. Source: spec 4.1, 4.2 and 4.7, Aeron 1.53.
 """
 
-from driver.base import handoff
+from driver.base import system
 from driver.base.atomics import bytes_at, get_i32, put_i32_release
 from driver.base.jit import kernel
 from driver.cnc import counters
 from driver.logbuffer import descriptor, position, scanner
 from driver.media import transport
-from driver.media_driver import flow_control, retransmit_handler, system_counters
+from driver.media_driver import (
+    flow_control,
+    receiver_liveness,
+    retransmit_handler,
+    send_route,
+    send_timestamp,
+    system_counters,
+)
 from driver.media_driver import network_publication as publication
-from driver.media_driver.sender_state import SEND_FAILED
 from driver.wire import data, frame_type, setup
 
 INITIAL_WINDOW_LENGTH = 128 * 1024
@@ -43,31 +49,6 @@ def take_turn(state, slot, now_ns):
 
 
 @kernel
-def send_control(state, endpoint_slot, length):
-    """Send the frame in `state.scratch` to the remote end. Returns whether all of it left."""
-    endpoint = state.endpoints[endpoint_slot]
-    result = transport.send_frame(
-        endpoint.fd, state.scratch, 0, length, endpoint.name, endpoint.name_length, state.links
-    )
-    if result < 0:
-        _report_failure(state, endpoint_slot, result)
-    elif result < length:
-        counters.add_atomic(state.counters, system_counters.SHORT_SENDS, 1)
-    return result == length
-
-
-@kernel
-def _report_failure(state, endpoint_slot, error):
-    # Sending may fail at every turn; the queue belongs first to answers that must not be lost.
-    if not handoff.is_empty(state.events):
-        return
-    state.record[0] = SEND_FAILED
-    state.record[1] = endpoint_slot
-    state.record[2] = error
-    handoff.put(state.events, state.record)
-
-
-@kernel
 def _send_setup_when_due(state, slot, now_ns):
     pub = state.publications[slot]
     if pub.last_setup_ns != 0 and now_ns - pub.last_setup_ns < publication.SETUP_INTERVAL_NS:
@@ -87,8 +68,11 @@ def _send_setup_when_due(state, slot, now_ns):
         pub.mtu,
         pub.ttl,
     )
-    send_control(state, pub.endpoint, length)
-    if publication.has_receivers_acquire(state.words, slot):
+    if pub.is_setup_elicited:
+        limit = counters.get(state.counters, pub.snd_lmt_id)
+        flow_control.on_setup(state.flows, slot, limit, now_ns)
+    send_route.send_frame(state, slot, length, now_ns)
+    if pub.receivers_count > 0:
         pub.is_setup_elicited = 0
 
 
@@ -120,6 +104,8 @@ def _gather(state, slot, snd_pos, window):
             if available < 0 and count == 0:
                 _on_held_back(state, slot)
             break
+        if pub.has_send_timestamp:
+            _stamp(pub, log, base + offset, available)
         transport.set_outgoing(state.outbox, count, pub.log_address + base + offset, available)
         offset += available + padding
         window -= available
@@ -141,14 +127,9 @@ def _send_data(state, slot, now_ns):
     count = _gather(state, slot, snd_pos, window)
     if count == 0:
         return 0
-    endpoint = state.endpoints[pub.endpoint]
-    sent = transport.send_gathered(
-        endpoint.fd, state.outbox, 0, count, endpoint.name, endpoint.name_length, state.links
-    )
-    if sent < count:
+    sent = send_route.send_gathered(state, slot, count, now_ns)
+    if 0 <= sent < count:
         counters.add_atomic(values, system_counters.SHORT_SENDS, 1)
-        if sent < 0:
-            _report_failure(state, pub.endpoint, sent)
     if sent <= 0:
         return 0
     sent_bytes = 0
@@ -159,6 +140,12 @@ def _send_data(state, slot, now_ns):
     pub.last_send_ns = now_ns
     pub.is_limit_watched = 1
     return sent_bytes
+
+
+@kernel
+def _stamp(pub, log, at, length):
+    # The one clock that is read here: the turn's own time would be as old as all sends before.
+    send_timestamp.stamp(log, at, length, pub.send_timestamp_offset, system.epoch_ns())
 
 
 @kernel
@@ -184,20 +171,30 @@ def _send_heartbeat_when_due(state, slot, now_ns):
         flags,
     )
     pub.last_send_ns = now_ns
-    if send_control(state, pub.endpoint, length):
+    if send_route.send_frame(state, slot, length, now_ns):
         counters.add(state.counters, system_counters.BYTES_SENT, length)
     counters.increment(state.counters, system_counters.HEARTBEATS_SENT)
 
 
 @kernel
 def refresh_connected(state, slot):
-    """Tell clients through the log's metadata whether anybody listens."""
+    """Tell the conductor, and clients through the log's metadata, whether anybody listens."""
     pub = state.publications[slot]
-    listens = pub.receivers_count > 0 or (pub.spies_simulate_connection and pub.has_spies)
+    has_receivers = int(pub.receivers_count > 0)
+    if pub.has_receivers != has_receivers:
+        publication.set_has_receivers_release(state.words, slot, has_receivers)
+    is_enough = int(has_receivers and flow_control.has_required_receivers(state.flows, slot))
+    if pub.has_required_receivers != is_enough:
+        publication.set_has_required_receivers_release(state.words, slot, is_enough)
+    if pub.is_revoked:
+        return
+    is_connected = is_enough or (
+        pub.spies_simulate_connection != 0 and publication.has_spies_acquire(state.words, slot) != 0
+    )
     log = bytes_at(pub.log_address, pub.log_length)
     at = pub.meta_at + descriptor.IS_CONNECTED
-    if get_i32(log, at) != int(listens):
-        put_i32_release(log, at, int(listens))
+    if get_i32(log, at) != int(is_connected):
+        put_i32_release(log, at, int(is_connected))
 
 
 @kernel
@@ -205,26 +202,26 @@ def _follow_receivers(state, slot, now_ns):
     """An idle turn: receivers may have gone, and spies may carry the stream alone."""
     pub = state.publications[slot]
     values = state.counters
-    if pub.spies_simulate_connection and pub.has_spies and pub.receivers_count == 0:
-        snd_pos = max(counters.get(values, pub.snd_pos_id), pub.max_spy_position)
-        counters.set_release(values, pub.snd_pos_id, snd_pos)
-        counters.set_release(values, pub.snd_lmt_id, snd_pos)
-    else:
-        limit = counters.get(values, pub.snd_lmt_id)
-        idle_limit = flow_control.limit_when_idle(pub.flow_control, limit)
-        if idle_limit != limit:
-            counters.set_release(values, pub.snd_lmt_id, idle_limit)
-    count = flow_control.expire(
+    limit = counters.get(values, pub.snd_lmt_id)
+    wanted = limit
+    has_spies = pub.spies_simulate_connection and publication.has_spies_acquire(state.words, slot)
+    if has_spies and pub.receivers_count == 0:
+        spied = publication.max_spy_position_acquire(state.words, slot)
+        wanted = max(counters.get(values, pub.snd_pos_id), spied)
+        counters.set_release(values, pub.snd_pos_id, wanted)
+    wanted = flow_control.on_idle(state.flows, state.flow_receivers, slot, values, wanted, now_ns)
+    if wanted != limit:
+        counters.set_release(values, pub.snd_lmt_id, wanted)
+    pub.receivers_count = receiver_liveness.expire(
         state.receivers, slot, pub.receivers_count, pub.connection_timeout_ns, now_ns
     )
-    if count != pub.receivers_count:
-        pub.receivers_count = count
-        publication.set_has_receivers_release(state.words, slot, int(count > 0))
-        refresh_connected(state, slot)
+    if pub.receivers_count == 0:
+        pub.is_response_told = 0
+    refresh_connected(state, slot)
 
 
 @kernel
-def resend(state, slot, term_id, term_offset, length):
+def resend(state, slot, term_id, term_offset, length, now_ns):
     """Send a range of a term again, as far as it is still in reach; partial frames are not sent.
 
     Aeron checks only where the range begins; we also keep its end behind snd-pos, so that a forged
@@ -238,19 +235,19 @@ def resend(state, slot, term_id, term_offset, length):
         return
     log = bytes_at(pub.log_address, pub.log_length)
     base = position.index(begin, pub.bits) * pub.term_length
-    endpoint = state.endpoints[pub.endpoint]
     offset, remaining, resent = term_offset, min(length, snd_pos - begin), 0
     while remaining > 0 and offset < pub.term_length:
         limit = min(pub.mtu, remaining)
         available, padding = scanner.scan(log, base, pub.term_length, offset, limit)
         if available <= 0:
             break
+        if pub.has_send_timestamp:
+            _stamp(pub, log, base + offset, available)
         transport.set_outgoing(state.outbox, 0, pub.log_address + base + offset, available)
-        sent = transport.send_gathered(
-            endpoint.fd, state.outbox, 0, 1, endpoint.name, endpoint.name_length, state.links
-        )
-        if sent != 1:
+        sent = send_route.send_gathered(state, slot, 1, now_ns)
+        if sent == 0:
             counters.add_atomic(state.counters, system_counters.SHORT_SENDS, 1)
+        if sent != 1:
             break
         offset += available + padding
         remaining -= available + padding
@@ -288,7 +285,7 @@ def on_nak(state, slot, term_id, term_offset, length, now_ns):
         now_ns,
     )
     if due:
-        resend(state, slot, term_id, term_offset, length)
+        resend(state, slot, term_id, term_offset, length, now_ns)
 
 
 @kernel
@@ -301,6 +298,6 @@ def _on_resend_timeouts(state, slot, now_ns):
         if rec.state == retransmit_handler.FREE:
             continue
         if retransmit_handler.on_timeout(state.resends, index, pub.retransmit_linger_ns, now_ns):
-            resend(state, slot, rec.term_id, rec.term_offset, rec.length)
+            resend(state, slot, rec.term_id, rec.term_offset, rec.length, now_ns)
         if rec.state == retransmit_handler.FREE:
             pub.resend_count -= 1

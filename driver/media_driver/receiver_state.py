@@ -14,7 +14,9 @@ from driver.base import handoff, idle
 from driver.media import link, transport
 from driver.media.receive_endpoint import make_receive_endpoints
 from driver.media.stream_map import make_stream_map
+from driver.media_driver.loss_interceptor import NO_LOSSES, Losses
 from driver.media_driver.publication_image import make_connections, make_images
+from driver.wire import error
 
 RECEIVE_SLOTS = 64
 DATA_SLOT_LENGTH = 65_536
@@ -22,21 +24,30 @@ DATA_SLOT_LENGTH = 65_536
 PENDING_SETUPS_MAX = 1024
 CREATIONS_MAX = 1024
 """Images that may be asked for before the conductor looks; there is room for answers beyond."""
+SCRATCH_LENGTH = 1088
+"""Room for the longest frame that a receiver sends, an error frame."""
+assert SCRATCH_LENGTH >= error.LENGTH_MAX
 
+# Slots of `endpoints` are meant by "endpoint"; a destination is one that serves another.
 ADD_ENDPOINT = 1  # endpoint slot
 REMOVE_ENDPOINT = 2  # endpoint slot; answered by ENDPOINT_RELEASED
 ADD_INTEREST = 3  # endpoint slot, stream id, has session, session id
 REMOVE_INTEREST = 4  # endpoint slot, stream id, has session, session id
 ADD_IMAGE = 5  # image slot
-REMOVE_IMAGE = 6  # image slot, cool down; answered by IMAGE_RELEASED
+REMOVE_IMAGE = 6  # image slot, cool down unless at its end; answered by IMAGE_RELEASED
 IMAGE_FAILED = 7  # endpoint slot, stream id, session id: the set-up may be tried again
 END_COOL_DOWN = 8  # endpoint slot, stream id, session id
 START_DRAINING = 9  # image slot, status at once: status messages carry end of stream from now on
+REJECT_IMAGE = 10  # image slot, length of the text that is in its row of `reasons`
+SET_RESPONSE_SESSION = 11  # image slot, has one, session id of the stream that answers it
+REQUEST_SETUP = 12  # endpoint slot, stream id, session id: ask its control addresses now
+CHANGE_CONTROL_ADDRESS = 13  # endpoint slot, name length, then the name as 7 words of 32 bits
 
 ENDPOINT_RELEASED = 1  # endpoint slot
 IMAGE_RELEASED = 2  # image slot
 CREATE_IMAGE = 3  # see dispatcher.py for the words
 SEND_FAILED = 4  # endpoint slot, negative errno
+SESSION_LIMIT = 5  # endpoint slot, stream id: it has as many images as it may
 
 RECEIVER = np.dtype(
     [
@@ -45,6 +56,8 @@ RECEIVER = np.dtype(
         ("pending_count", "i8"),  # entries of `pending`
         ("session_limit", "i8"),  # images of one stream on one endpoint
         ("liveness_timeout_ns", "i8"),  # of a connection's frames
+        ("eliciting_count", "i8"),  # sockets that ask for SETUPs by themselves
+        ("receive_time_ns", "i8"),  # epoch, of the last datagrams that are to be stamped
     ]
 )
 
@@ -54,7 +67,6 @@ PENDING_SETUP = np.dtype(
         ("stream_id", "i8"),
         ("session_id", "i8"),
         ("deadline_ns", "i8"),
-        ("is_periodic", "i8"),  # asks again and again at an explicit control address
     ]
 )
 
@@ -66,7 +78,9 @@ class ReceiverState(NamedTuple):
     images: np.ndarray  # PUBLICATION_IMAGE[n]
     words: np.ndarray  # the same memory as uint8
     connections: np.ndarray  # CONNECTION[n * CONNECTIONS_MAX]
+    reasons: np.ndarray  # uint8[n, 1023], why images are rejected; the conductor's until told
     endpoints: np.ndarray  # RECEIVE_ENDPOINT[m]
+    endpoint_words: np.ndarray  # the same memory as uint8
     active: np.ndarray  # int64[n], slots of the images in service
     polled: np.ndarray  # int64[m], slots of the endpoints in service
     interests: np.ndarray  # STREAM_ENTRY[...], stream -> ALL_SESSIONS or SOME_SESSIONS
@@ -77,8 +91,9 @@ class ReceiverState(NamedTuple):
     commands: np.ndarray  # queue, conductor to receiver
     events: np.ndarray  # queue, receiver to conductor
     record: np.ndarray  # int64[24], scratch for the queues
-    scratch: np.ndarray  # uint8[64], frames being written
+    scratch: np.ndarray  # uint8[SCRATCH_LENGTH], frames being written
     inbox: Any  # transport.ReceiveBatch
+    losses: Any  # loss_interceptor.Losses, empty unless datagrams are to be lost on purpose
     links: Any  # link.Links, empty on real sockets
     idle: np.ndarray  # IDLE[1]
     cycle: np.ndarray  # DUTY_CYCLE[1]
@@ -94,18 +109,22 @@ def make_receiver_state(
     liveness_timeout_ns: int = 10_000_000_000,
     idle_state: np.ndarray | None = None,
     links: Any = None,
+    losses: Losses = NO_LOSSES,
 ) -> ReceiverState:
     """Blank state for a receiver; pages that are never used cost nothing."""
     agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
     agent[0].session_limit = session_limit
     agent[0].liveness_timeout_ns = liveness_timeout_ns
     records, words = make_images(images)
+    endpoint_records, endpoint_words = make_receive_endpoints(endpoints)
     return ReceiverState(
         agent=agent,
         images=records,
         words=words,
         connections=make_connections(images),
-        endpoints=make_receive_endpoints(endpoints),
+        reasons=np.zeros((images, error.TEXT_LENGTH_MAX), dtype=np.uint8),
+        endpoints=endpoint_records,
+        endpoint_words=endpoint_words,
         active=np.zeros(images, dtype=np.int64),
         polled=np.zeros(endpoints, dtype=np.int64),
         interests=make_stream_map(endpoints),
@@ -116,8 +135,9 @@ def make_receiver_state(
         commands=handoff.make_queue(),
         events=handoff.make_queue(images + endpoints + CREATIONS_MAX),
         record=handoff.make_record(),
-        scratch=np.zeros(64, dtype=np.uint8),
+        scratch=np.zeros(SCRATCH_LENGTH, dtype=np.uint8),
         inbox=transport.make_receive_batch(RECEIVE_SLOTS, DATA_SLOT_LENGTH),
+        losses=losses,
         links=link.NO_LINKS if links is None else links,
         idle=idle.make_idle() if idle_state is None else idle_state,
         cycle=cycle,

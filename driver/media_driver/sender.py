@@ -7,26 +7,36 @@ Source: spec 4.1, Aeron 1.53.
 
 from driver.base import handoff, idle, system
 from driver.base.jit import kernel
+from driver.channel import socket_address
 from driver.cnc import counters
 from driver.media import stream_map
 from driver.media_driver import (
+    destination_tracker,
     duty_cycle,
     publication_sender,
     retransmit_handler,
     sender_control,
+    sender_events,
     slot_list,
     system_counters,
 )
 from driver.media_driver import network_publication as publication
 from driver.media_driver.sender_state import (
+    ADD_DESTINATION,
     ADD_ENDPOINT,
     ADD_PUBLICATION,
+    CHANGE_DESTINATION_ADDRESS,
+    CHANGE_ENDPOINT_ADDRESS,
     END_PUBLICATION,
     ENDPOINT_RELEASED,
+    NAME,
+    NAME_WORDS,
     PUBLICATION_RELEASED,
+    REMOVE_DESTINATION,
+    REMOVE_DESTINATION_BY_ID,
     REMOVE_ENDPOINT,
     REMOVE_PUBLICATION,
-    SET_SPIES,
+    RESOLVE_DESTINATION,
 )
 
 
@@ -38,7 +48,7 @@ def do_work(state, now_ns):
     Returns: an amount of work, 0 when there was none
     """
     agent = state.agent[0]
-    work_count = _on_command(state)
+    work_count = _on_command(state, now_ns)
     sent_bytes = _send_all(state, now_ns)
     short_sends = counters.get(state.counters, system_counters.SHORT_SENDS)
     agent.turns_since_poll += 1
@@ -54,6 +64,9 @@ def do_work(state, now_ns):
         agent.turns_since_poll = 0
         agent.poll_deadline_ns = now_ns + agent.status_timeout_ns // 2
         agent.last_short_sends = short_sends
+    if agent.resolution_interval_ns > 0 and now_ns - agent.resolution_deadline_ns > 0:
+        agent.resolution_deadline_ns = now_ns + agent.resolution_interval_ns
+        _report_silent_destinations(state, now_ns)
     return work_count + sent_bytes
 
 
@@ -89,7 +102,7 @@ def _send_all(state, now_ns):
 
 
 @kernel
-def _on_command(state):
+def _on_command(state, now_ns):
     if not handoff.take(state.commands, state.record):
         return 0
     operation, slot = state.record[0], state.record[1]
@@ -107,11 +120,61 @@ def _on_command(state):
     elif operation == END_PUBLICATION:
         state.publications[slot].is_end_of_stream = 1
         state.publications[slot].is_revoked = state.record[2]
-    elif operation == SET_SPIES:
-        state.publications[slot].has_spies = state.record[2]
-        state.publications[slot].max_spy_position = state.record[3]
-        publication_sender.refresh_connected(state, slot)
+    elif operation == CHANGE_ENDPOINT_ADDRESS:
+        endpoint = state.endpoints[slot]
+        if not endpoint.is_connected:
+            name, length = _name_in_command(state)
+            endpoint.name_length = socket_address.copy_name(endpoint.name, name, length)
+        counters.increment(state.counters, system_counters.RESOLUTION_CHANGES)
+    else:
+        _on_destination_command(state, operation, slot, now_ns)
     return 1
+
+
+@kernel
+def _name_in_command(state):
+    """The name that came with a command, and its length."""
+    return state.record_bytes[8 * NAME : 8 * (NAME + NAME_WORDS)], state.record[NAME - 1]
+
+
+@kernel
+def _on_destination_command(state, operation, slot, now_ns):
+    endpoints, destinations, values = state.endpoints, state.destinations, state.counters
+    registration_id = state.record[2]
+    name, length = _name_in_command(state)
+    if operation == ADD_DESTINATION:
+        destination_tracker.add(
+            endpoints, destinations, slot, values, registration_id, name, length, now_ns
+        )
+    elif operation == REMOVE_DESTINATION:
+        destination_tracker.remove(endpoints, destinations, slot, values, name, length)
+    elif operation == REMOVE_DESTINATION_BY_ID:
+        destination_tracker.remove_by_id(endpoints, destinations, slot, values, registration_id)
+    elif operation == CHANGE_DESTINATION_ADDRESS:
+        destination_tracker.change_address(
+            endpoints, destinations, slot, registration_id, name, length
+        )
+        counters.increment(values, system_counters.RESOLUTION_CHANGES)
+
+
+@kernel
+def _report_silent_destinations(state, now_ns):
+    """Have the names looked up again of destinations that nothing was heard of for too long."""
+    for index in range(state.agent[0].endpoint_count):
+        slot = state.polled[index]
+        if state.endpoints[slot].destinations_mode != destination_tracker.MANUAL:
+            continue
+        found = slot * destination_tracker.DESTINATIONS_MAX - 1
+        for _ in range(destination_tracker.DESTINATIONS_MAX):
+            if not sender_events.has_room(state):
+                return
+            found = destination_tracker.next_silent(
+                state.endpoints, state.destinations, slot, found, now_ns
+            )
+            if found == destination_tracker.NOT_FOUND:
+                break
+            registration_id = state.destinations[found].registration_id
+            sender_events.tell(state, RESOLVE_DESTINATION, slot, registration_id, 0, 0)
 
 
 @kernel
@@ -130,4 +193,5 @@ def _remove_publication(state, slot):
     state.agent[0].publication_count -= 1
     stream_map.remove(state.streams, pub.endpoint, pub.stream_id, pub.session_id)
     publication.set_has_receivers_release(state.words, slot, 0)
+    publication.set_has_required_receivers_release(state.words, slot, 0)
     slot_list.answer(state, PUBLICATION_RELEASED, slot)

@@ -8,6 +8,8 @@ Tools find a stream by these, so they are Aeron's to the byte. Source: spec 8.2 
 """
 
 import struct
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 from driver.cnc.counters_manager import CountersManager
 
@@ -19,10 +21,13 @@ RECEIVER_POSITION = 5
 SEND_CHANNEL_STATUS = 6
 RECEIVE_CHANNEL_STATUS = 7
 SENDER_LIMIT = 9
+PER_IMAGE = 10
 CLIENT_HEARTBEAT = 11
 PUBLISHER_POSITION = 12
 SENDER_BACK_PRESSURE = 13
 LOCAL_SOCKET_ADDRESS = 14
+FLOW_CONTROL_RECEIVERS = 17
+DESTINATIONS = 18
 SENDER_NAKS_RECEIVED = 19
 RECEIVER_NAKS_SENT = 20
 SYSTEM = 0
@@ -45,9 +50,29 @@ _NAMES = {
     RECEIVER_POSITION: "rcv-pos",
     SENDER_LIMIT: "snd-lmt",
     SENDER_BACK_PRESSURE: "snd-bpe",
+    FLOW_CONTROL_RECEIVERS: "fc-receivers",
     SENDER_NAKS_RECEIVED: "snd-naks-received",
     RECEIVER_NAKS_SENT: "rcv-naks-sent",
 }
+
+_CHANNEL_NAMES = {
+    SEND_CHANNEL_STATUS: "snd-channel",
+    RECEIVE_CHANNEL_STATUS: "rcv-channel",
+    DESTINATIONS: "mdc-num-dest",
+}
+
+NETWORK_COUNTERS = (
+    PUBLISHER_POSITION,
+    PUBLISHER_LIMIT,
+    SENDER_POSITION,
+    SENDER_LIMIT,
+    SENDER_BACK_PRESSURE,
+    SENDER_NAKS_RECEIVED,
+)
+"""What a network publication has, in the order of their ids."""
+IPC_COUNTERS = NETWORK_COUNTERS[:2]
+"""What an IPC publication has."""
+_EVENT_COUNTS = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED)
 
 
 class StreamCounters:
@@ -79,9 +104,31 @@ class StreamCounters:
             type_id, key, label + suffix, registration_id, owner_id, reference_id, value
         )
 
+    def publication(
+        self,
+        undo: ExitStack,
+        type_ids: Sequence[int],
+        identity: tuple[int, int, int, int, str],
+        at: int,
+        *,
+        is_exclusive: bool,
+    ) -> list[int]:
+        """The counters of a publication that starts at position `at`.
+
+        `identity` is what `stream` takes; `undo` frees what was made if the publication fails.
+        """
+        kind = "exclusive" if is_exclusive else "concurrent"
+        ids = []
+        for type_id in type_ids:
+            name = f"pub-pos ({kind})" if type_id == PUBLISHER_POSITION else None
+            value = 0 if type_id in _EVENT_COUNTS else at
+            ids.append(self.stream(type_id, *identity, name=name, value=value))
+            undo.callback(self.free, ids[-1])
+        return ids
+
     def channel_status(self, type_id: int, channel: str, registration_id: int) -> int:
-        """The status of a send or receive channel."""
-        name = "snd-channel" if type_id == SEND_CHANNEL_STATUS else "rcv-channel"
+        """The status of a send or receive channel, or how many destinations a send channel has."""
+        name = _CHANNEL_NAMES[type_id]
         channel_bytes = channel.encode()[:CHANNEL_LENGTH_MAX]
         key = struct.pack("<i", len(channel_bytes)) + channel_bytes
         return self._manager.allocate(

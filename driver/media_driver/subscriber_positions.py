@@ -61,12 +61,12 @@ class PositionPool:
         self._positions = positions
         self._free = list(range(positions.size - 1, -1, -1))
 
-    def add(self, owner: np.record, counter_id: int) -> int:
+    def add(self, owner: np.record, counter_id: int, now_ns: int = 0) -> int:
         """Put a reader at the front of an owner's list. Returns its index in the pool."""
         if not self._free:
             raise StorageError(f"all {self._positions.size} subscriber positions are in use")
         index = self._free.pop()
-        self._positions[index] = (counter_id, owner["first_subscriber"], ACTIVE, 0)
+        self._positions[index] = (counter_id, owner["first_subscriber"], ACTIVE, now_ns)
         owner["first_subscriber"] = index
         return index
 
@@ -82,3 +82,8 @@ class PositionPool:
                 assert current != NONE, f"position {index} is not in this list"
             self._positions[current]["next"] = entry["next"]
         self._free.append(index)
+
+    def bounds(self, owner: np.record, values: np.ndarray) -> tuple[int, int, int]:
+        """The slowest and the fastest of an owner's readers, and how many count."""
+        lowest, highest, count = bounds(self._positions, int(owner["first_subscriber"]), values)
+        return int(lowest), int(highest), int(count)

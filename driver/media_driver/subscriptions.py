@@ -2,10 +2,12 @@
 
 A link is a reader's sub-pos counter in the list of the stream it reads. When it is made, the client
 hears of an available image; when the stream goes first, of an unavailable one. Removing a
-subscription says nothing about its images, as its client knows. Source: spec 3.10, 7.3 and 8.2,
-Aeron 1.53.
+subscription says nothing about its images, as its client knows. A multi-destination subscription
+may have local destinations, which read IPC publications or spy on network ones in its name.
+Source: spec 3.7, 3.10, 7.3 and 8.2, Aeron 1.53.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +16,7 @@ import numpy as np
 
 from driver.base.errors import StorageError
 from driver.channel.subscription_parameters import SubscriptionParameters
+from driver.channel.udp_channel import UdpChannel
 from driver.channel.uri import ChannelUri
 from driver.command.image import AvailableImage, UnavailableImage
 from driver.media_driver import stream_counters
@@ -44,14 +47,17 @@ class Readable(Protocol):
 class Link:
     """One reader of one stream."""
 
+    subscription: "Subscription"
     stream: Readable
     counter_id: int
     pool_index: int
+    is_closed: bool = False
+    """An untethered reader that fell behind and may not rejoin: it has no position any more."""
 
 
 @dataclass(eq=False)
 class Subscription:
-    """What a client asked to hear."""
+    """What a client asked to hear, or a local destination of such a one."""
 
     registration_id: int
     client_id: int
@@ -61,13 +67,20 @@ class Subscription:
     parameters: SubscriptionParameters
     endpoint: ChannelEndpoint | None = None
     """None for IPC and spies."""
-    spied_form: str = ""
-    """Canonical form of the channel that a spy looks at."""
+    spied_channel: UdpChannel | None = None
+    """What a spy looks at."""
+    session_id: int | None = None
+    """The only session that it wants; a response subscription learns it when it is set up."""
+    is_response: bool = False
+    """A response subscription that has not learnt its session yet wants none."""
     links: list[Link] = field(default_factory=list)
+    local_destinations: list["Subscription"] = field(default_factory=list)
 
     def wants_session(self, session_id: int) -> bool:
         """Whether its channel lets this session through."""
-        return self.parameters.session_id in (None, session_id)
+        if self.session_id is None:
+            return not self.is_response
+        return self.session_id == session_id
 
     def is_linked(self, stream: Readable) -> bool:
         """Whether it reads this stream already."""
@@ -80,6 +93,22 @@ class SubscriptionLinks:
     def __init__(self, parts: Facilities) -> None:
         self._parts = parts
         self.subscriptions: dict[int, Subscription] = {}
+        """What clients asked for, by registration id."""
+
+    def all(self) -> Iterator[Subscription]:
+        """Every subscription, and every local destination of one."""
+        for subscription in self.subscriptions.values():
+            yield subscription
+            yield from subscription.local_destinations
+
+    def readers_of(self, stream: Readable) -> list[Link]:
+        """The links to a stream that have a position."""
+        return [
+            link
+            for subscription in self.all()
+            for link in subscription.links
+            if link.stream is stream and not link.is_closed
+        ]
 
     def link(self, subscription: Subscription, stream: Readable) -> None:
         """Let a subscription read a stream from now on, and tell its client."""
@@ -95,47 +124,77 @@ class SubscriptionLinks:
             reference_id=stream.registration_id,
             value=position,
         )
+        now_ns = self._parts.clock.now_ns()
         try:
-            index = self._parts.positions.add(stream.record, counter_id)
+            index = self._parts.positions.add(stream.record, counter_id, now_ns)
         except StorageError:
             self._parts.counters.free(counter_id)
             raise
-        subscription.links.append(Link(stream, counter_id, index))
+        link = Link(subscription, stream, counter_id, index)
+        subscription.links.append(link)
+        self.tell_available(link)
+
+    def tell_available(self, link: Link) -> None:
+        """Tell the reader's client that it may read."""
+        stream = link.stream
         self._parts.clients.tell(
             AvailableImage(
                 stream.registration_id,
                 stream.session_id,
                 stream.stream_id,
-                subscription.registration_id,
-                counter_id,
+                link.subscription.registration_id,
+                link.counter_id,
                 str(stream.log_path),
                 stream.source_identity,
             )
         )
 
+    def tell_unavailable(self, link: Link) -> None:
+        """Tell the reader's client that there is nothing to read any more."""
+        self._parts.clients.tell(
+            UnavailableImage(
+                link.stream.registration_id,
+                link.subscription.registration_id,
+                link.subscription.stream_id,
+                link.subscription.channel_text,
+            )
+        )
+
     def unlink_stream(self, stream: Readable) -> None:
         """A stream goes away: its readers are told."""
-        for subscription in self.subscriptions.values():
+        for subscription in self.all():
             for link in [item for item in subscription.links if item.stream is stream]:
-                self._drop(subscription, link)
-                self._parts.clients.tell(
-                    UnavailableImage(
-                        stream.registration_id,
-                        subscription.registration_id,
-                        subscription.stream_id,
-                        subscription.channel_text,
-                    )
-                )
+                self._drop(link)
+                self.tell_unavailable(link)
+
+    def forget_stream(self, stream: Readable) -> None:
+        """A stream whose readers were told before is gone."""
+        for subscription in self.all():
+            for link in [item for item in subscription.links if item.stream is stream]:
+                self._drop(link)
 
     def unlink_subscription(self, subscription: Subscription) -> list[Readable]:
         """A subscription goes away: its streams lose a reader. Returns those streams."""
-        streams = [link.stream for link in subscription.links]
-        for link in list(subscription.links):
-            self._drop(subscription, link)
+        streams = []
+        for reader in (subscription, *subscription.local_destinations):
+            streams += self.unlink_reader(reader)
         del self.subscriptions[subscription.registration_id]
         return streams
 
-    def _drop(self, subscription: Subscription, link: Link) -> None:
+    def unlink_reader(self, reader: Subscription) -> list[Readable]:
+        """Break the links of a subscription, or of one local destination. Returns its streams."""
+        streams = [link.stream for link in reader.links]
+        for link in list(reader.links):
+            self._drop(link)
+        return streams
+
+    def close_position(self, link: Link) -> None:
+        """Take a reader's position away; the link remains, so that it is not made anew."""
         self._parts.positions.remove(link.stream.record, link.pool_index)
         self._parts.counters.free(link.counter_id)
-        subscription.links.remove(link)
+        link.is_closed = True
+
+    def _drop(self, link: Link) -> None:
+        if not link.is_closed:
+            self.close_position(link)
+        link.subscription.links.remove(link)

@@ -4,6 +4,9 @@ The id is the counter's index in the file, its key and its registration id at on
 Source: spec 8.1, Aeron 1.53.
 """
 
+from driver.channel.uri_value import format_duration_ns
+from driver.media_driver.context import Context
+
 BYTES_SENT = 0
 BYTES_RECEIVED = 1
 RECEIVER_PROXY_FAILS = 2
@@ -56,9 +59,13 @@ VERSION_NUMBER = (1 << 16) | (53 << 8)
 CONTROL_PROTOCOL_NUMBER = 1 << 16
 
 
-def labels(threading_mode: str, driver_name: str = "") -> tuple[str, ...]:
+def labels(context: Context) -> tuple[str, ...]:
     """The label of each system counter, indexed by its id."""
-    cycle = f"threshold=100ms {threading_mode}"
+    threading_mode = context.threading_mode
+    conductor = format_duration_ns(context.conductor_cycle_threshold_ns)
+    sender = format_duration_ns(context.sender_cycle_threshold_ns)
+    receiver = format_duration_ns(context.receiver_cycle_threshold_ns)
+    names = format_duration_ns(context.name_resolver_threshold_ns)
     return (
         "Bytes sent",
         "Bytes received",
@@ -85,15 +92,15 @@ def labels(threading_mode: str, driver_name: str = "") -> tuple[str, ...]:
         "ControllableIdleStrategy status",
         "Loss gap fills",
         "Client liveness timeouts",
-        f"Resolution changes: driverName={driver_name}",
+        f"Resolution changes: driverName={context.resolver_name or ''}",
         f"Conductor max cycle time doing its work in ns: {threading_mode}",
-        f"Conductor work cycle exceeded threshold count: {cycle}",
+        f"Conductor work cycle exceeded threshold count: threshold={conductor} {threading_mode}",
         f"Sender max cycle time doing its work in ns: {threading_mode}",
-        f"Sender work cycle exceeded threshold count: {cycle}",
+        f"Sender work cycle exceeded threshold count: threshold={sender} {threading_mode}",
         f"Receiver max cycle time doing its work in ns: {threading_mode}",
-        f"Receiver work cycle exceeded threshold count: {cycle}",
+        f"Receiver work cycle exceeded threshold count: threshold={receiver} {threading_mode}",
         "NameResolver max time in ns",
-        "NameResolver exceeded threshold count: threshold=5s",
+        f"NameResolver exceeded threshold count: threshold={names}",
         f"Aeron software: {VERSION_TEXT}",
         "Bytes currently mapped",
         "Retransmitted bytes",

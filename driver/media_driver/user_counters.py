@@ -16,6 +16,7 @@ from driver.command.counter import (
     UnavailableCounter,
 )
 from driver.media_driver.client_proxy import ClientProxy
+from driver.media_driver.client_registry import ClientRegistry
 from driver.media_driver.command_error import CommandError
 from driver.media_driver.stream_counters import NO_OWNER
 
@@ -29,15 +30,19 @@ class _UserCounter:
 class UserCounters:
     """The applications' own counters, by registration id; static ones by type as well."""
 
-    def __init__(self, manager: CountersManager, clients: ClientProxy) -> None:
+    def __init__(
+        self, manager: CountersManager, clients: ClientProxy, registry: ClientRegistry
+    ) -> None:
         self._manager = manager
         self._clients = clients
+        self._registry = registry
         self._counters: dict[int, _UserCounter] = {}
         self._types: dict[tuple[int, int], int] = {}
         self._static: dict[tuple[int, int], int] = {}
 
     def add(self, command: AddCounter) -> None:
         """Make a counter for a client."""
+        self._registry.get_or_add(command.client_id)
         registration_id = command.correlation_id
         counter_id = self._manager.allocate(
             command.type_id, command.key, command.label, registration_id, command.client_id
@@ -48,11 +53,13 @@ class UserCounters:
 
     def add_static(self, command: AddStaticCounter) -> None:
         """Make a counter that outlives its client, or find the one that is there."""
+        self._registry.get_or_add(command.client_id)
         identity = (command.type_id, command.registration_id)
         if identity in self._types:
             raise CommandError(
-                f"a counter of type {command.type_id} with registration id "
-                f"{command.registration_id} exists and is not static"
+                "cannot add static counter, because a non-static counter exists "
+                f"(counterId={self._types[identity]}) for typeId={command.type_id} and "
+                f"registrationId={command.registration_id}"
             )
         if identity not in self._static:
             self._static[identity] = self._manager.allocate(

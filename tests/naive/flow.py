@@ -7,14 +7,14 @@ FOREVER = 2**63 - 1
 
 @dataclass
 class Receivers:
-    """Receivers of one stream: id -> (time of the last status message, position, limit)."""
+    """Receivers of one stream: id -> time of the last status message."""
 
     most: int
-    alive: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    alive: dict[int, int] = field(default_factory=dict)
 
-    def hear(self, receiver: int, position: int, limit: int, now: int) -> int:
+    def hear(self, receiver: int, now: int) -> int:
         if receiver in self.alive or len(self.alive) < self.most:
-            self.alive[receiver] = (now, position, limit)
+            self.alive[receiver] = now
         return len(self.alive)
 
     def done(self, receiver: int) -> int:
@@ -22,8 +22,81 @@ class Receivers:
         return len(self.alive)
 
     def expire(self, timeout: int, now: int) -> int:
-        self.alive = {key: item for key, item in self.alive.items() if now - item[0] < timeout}
+        self.alive = {key: last for key, last in self.alive.items() if now - last < timeout}
         return len(self.alive)
+
+
+@dataclass
+class Member:
+    """A receiver that a group waits for."""
+
+    limit: int
+    heard: int
+    is_done: bool = False
+
+
+@dataclass
+class Group:
+    """Flow control by the slowest member; every call that moves the limit returns it."""
+
+    timeout: int
+    least: int
+    most: int
+    tag: int | None = None
+    members: dict[int, Member] = field(default_factory=dict)
+    is_setup_wanted: bool = False
+    latch: tuple[int, int] | None = None
+    """(limit, since when)."""
+
+    def _floor(self, now: int) -> int:
+        if self.latch and now > self.latch[1] + self.timeout:
+            self.latch = None
+        return min([FOREVER] + ([self.latch[0]] if self.latch else []) + self._limits())
+
+    def _limits(self) -> list[int]:
+        return [member.limit for member in self.members.values()]
+
+    def _belongs(self, tag: int | None) -> bool:
+        return self.tag is None or tag == self.tag
+
+    def hear(
+        self, now: int, at: int, receiver: int, limit: int, window: int, tag: int | None, done: bool
+    ) -> int:
+        belongs = self._belongs(tag)
+        if belongs and receiver in self.members:
+            self.members[receiver] = Member(limit, now, done)
+        floor = self._floor(now)
+        is_new = belongs and receiver not in self.members and not done
+        is_near = not self.members or limit >= floor - window
+        if is_new and is_near and len(self.members) < self.most:
+            self.members[receiver] = Member(limit, now)
+            self.latch = None
+            floor = min(floor, limit)
+        if len(self.members) < self.least:
+            return at
+        return max(at, floor if self.members else limit)
+
+    def idle(self, now: int, at: int) -> int:
+        floor = self._floor(now) if not self.members else FOREVER
+        self.members = {
+            key: item
+            for key, item in self.members.items()
+            if not item.is_done and now <= item.heard + self.timeout
+        }
+        floor = min(floor, self._floor(now))
+        return floor if self.members and len(self.members) >= self.least else at
+
+    def want_setup(self, tag: int | None) -> None:
+        self.is_setup_wanted = self.is_setup_wanted or self._belongs(tag)
+
+    def setup(self, now: int, at: int) -> None:
+        if self.is_setup_wanted and self.members:
+            self.latch = (at, now)
+        self.is_setup_wanted = False
+
+    def refuse(self, receiver: int) -> None:
+        if receiver in self.members:
+            self.members[receiver].is_done = True
 
 
 @dataclass

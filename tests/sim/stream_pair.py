@@ -61,13 +61,15 @@ class StreamPair:
         reliable: bool = True,
         fate: Fate = deliver_all,
         turn_ns: int = 50_000,
+        more_mailboxes: int = 0,
     ) -> None:
+        """`more_mailboxes` are open beside the sender's and the receiver's, for further sockets."""
         self.fate, self.turn_ns, self.now_ns = fate, turn_ns, 1_000 * MS
         self.values = np.zeros(128 * 100, np.uint8)
-        self.links = link.make_links(2)
-        self.names = [np.zeros(28, np.uint8), np.zeros(28, np.uint8)]
-        for index, port in enumerate((20_001, 20_002)):
-            length = write_name(self.names[index], SocketAddress("10.0.0.1", port))
+        self.links = link.make_links(2 + more_mailboxes)
+        self.names = [np.zeros(28, np.uint8) for _ in range(2 + more_mailboxes)]
+        for index, name in enumerate(self.names):
+            length = write_name(name, SocketAddress("10.0.0.1", 20_001 + index))
             box = self.links.mailboxes[index]
             box.is_open, box.local_length = 1, length
             box.local[:] = self.names[index]

@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 
 from driver.base.clock import ManualClock
+from driver.channel.resolver import Resolver
 from driver.channel.socket_address import SocketAddress, read_name, write_name
 from driver.cnc import broadcast, counters, ring_buffer
 from driver.cnc.cnc_file import CncFile, open_existing
 from driver.cnc.counters_reader import Counter, CountersReader
 from driver.command.codec import decode_response
+from driver.command.counter import CounterReady
+from driver.logbuffer import appender
+from driver.logbuffer.log_buffer import LogBuffer
 from driver.media import link
 from driver.media.channel_sockets import LinkSockets
 from driver.media_driver.context import INVOKER, MIB, Context
@@ -35,9 +39,16 @@ STREAM = 1001
 class Lab:
     """One driver, and one client's way of speaking to it."""
 
-    def __init__(self, directory: Path, clock: ManualClock, **settings: Any) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        clock: ManualClock,
+        resolver: Resolver | None = None,
+        **settings: Any,
+    ) -> None:
         self.clock = clock
         self.links = link.make_links(64, 1 << 18)
+        self._logs: list[LogBuffer] = []
         defaults = {
             "dir": directory,
             "threading_mode": INVOKER,
@@ -48,12 +59,17 @@ class Lab:
             Context(**(defaults | settings)),
             clock=clock,
             sockets=LinkSockets(self.links, HOST),
+            resolver=resolver,
             links=self.links,
             seed=7,
         )
         self.cnc: CncFile = open_existing(directory, writable=True)
         self.receiver = broadcast.make_receiver(self.cnc.to_clients)
         self.counters = CountersReader(self.cnc.counters_metadata, self.cnc.counters_values)
+        self.client = 0
+        """The client that commands are said for."""
+        self.keeps_alive = False
+        """Whether its heartbeat is written while time passes."""
         self.outside: list[tuple[SocketAddress, bytes]] = []
         """Datagrams that left for a host that is not ours: (their source, bytes)."""
 
@@ -86,6 +102,8 @@ class Lab:
     def turn(self, count: int = 1, step_ns: int = 0) -> None:
         """Let every agent take turns, carrying datagrams in between."""
         for _ in range(count):
+            if self.keeps_alive and self.counters.find(11, self.client) is not None:
+                self.keep_alive(self.client)
             self.driver.invoke()
             self._carry()
             self.clock.advance(step_ns)
@@ -135,6 +153,10 @@ class Lab:
         """The counters behind the driver's own."""
         return [item for item in self.counters if item.counter_id >= first]
 
+    def made(self) -> list[Counter]:
+        """The living counters of streams and channels: neither the driver's nor a heartbeat."""
+        return [item for item in self.living() if item.type_id != 11]
+
     def named(self, name: str) -> Counter:
         """The one living counter whose label begins so."""
         (found,) = [item for item in self.living() if item.label.startswith(name + ": ")]
@@ -146,6 +168,35 @@ class Lab:
         assert found is not None
         self.set_value(found, self.clock.now_ms())
 
+    def add(self, kind: Any, channel: str, stream: int = STREAM) -> tuple[int, list[Any]]:
+        """Add something. Returns its correlation id and what was said but for heartbeats."""
+        correlation_id = self.next_id()
+        said = self.ask(kind(self.client, correlation_id, stream, channel))
+        return correlation_id, [item for item in said if not isinstance(item, CounterReady)]
+
+    def claim_command(self, length: int) -> None:
+        """Begin a command that is never finished."""
+        assert ring_buffer.claim(self.cnc.to_driver, 4, length) > 0
+
+    def open_log(self, path: str) -> LogBuffer:
+        """A log as its publisher maps it; closed with the lab."""
+        self._logs.append(LogBuffer.map(Path(path)))
+        return self._logs[-1]
+
+    def claim(self, log: LogBuffer, length: int) -> int:
+        """Claim a frame of `length` bytes, as a publisher that may die. Returns its offset."""
+        state = appender.attach(log.log, log.meta_at)
+        end = int(appender.claim(state, log.log, 1 << 40, length - 32))
+        assert end > 0
+        return int(state[0]["claim_at"])
+
+    def publish(self, log: LogBuffer, length: int) -> int:
+        """Write frames of at most 1 KiB, `length` bytes in all. Returns the position after them."""
+        for written in range(0, length, 1024):
+            at = self.claim(log, min(1024, length - written))
+            assert appender.commit(log.log, at)
+        return log.producer_position()
+
     def logs(self) -> list[str]:
         """The log files that exist."""
         directory = self.driver.context.dir
@@ -153,6 +204,8 @@ class Lab:
 
     def close(self) -> None:
         """Let go of the client's mapping and end the driver."""
+        for log in self._logs:
+            log.close()
         self.cnc.close()
         self.driver.close()
 

@@ -1,5 +1,6 @@
 """A receiver with one endpoint; the test is the sender, the network and the conductor's hands."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +98,16 @@ class ReceivingRig:
         self.now_ns = 1_000 * MS
         self.destinations: list[bytes] = []
         """Where each thing that left was sent to."""
+        self.left: list[tuple[int, bytes]] = []
+        """What left in the last turn, with the mailbox that it left from."""
         self.turn()
         self.turn()
 
-    def hear(self, *datagrams: bytes) -> None:
+    def hear(self, *datagrams: bytes, at: int = 1) -> None:
+        """Deliver datagrams of the sender to one of the receiver's mailboxes."""
         for datagram in datagrams:
             buf = np.frombuffer(datagram, np.uint8).copy()
-            answer = link.deliver(self.pair.links, 1, self.pair.names[0], 16, buf, 0, buf.size)
+            answer = link.deliver(self.pair.links, at, self.pair.names[0], 16, buf, 0, buf.size)
             assert answer == buf.size
 
     def turn(self, after_ns: int = 0) -> list[bytes]:
@@ -111,13 +115,28 @@ class ReceivingRig:
         self.now_ns += after_ns
         conductor_state.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
         receiver.do_work(self.state, self.now_ns)
-        name, buf, found = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8), []
+        found = []
+        self.left = []
+        for mailbox in range(1, self.pair.links.mailboxes.size):
+            for name, datagram in self._taken(mailbox):
+                self.destinations.append(name)
+                self.left.append((mailbox, datagram))
+                found.append(datagram)
+        return found
+
+    def _taken(self, mailbox: int) -> Iterator[tuple[bytes, bytes]]:
+        name, buf = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8)
         while True:
-            length, name_length = link.take(self.pair.links, 1, name, buf, 0, buf.size)
+            length, name_length = link.take(self.pair.links, mailbox, name, buf, 0, buf.size)
             if length == link.NOTHING:
-                return found
-            self.destinations.append(bytes(name[:name_length]))
-            found.append(buf[:length].tobytes())
+                return
+            yield bytes(name[:name_length]), buf[:length].tobytes()
+
+    def add_transport(self, mailbox: int, *, connection: int = 0, serves: int = 0, **fields: int):
+        """A socket more, in the slot of its mailbox's number. Returns what left at once."""
+        endpoint = self.state.endpoints[mailbox]
+        fill(endpoint, fd=link.FIRST_FD - mailbox, serves=serves, connection=connection, **fields)
+        return self.tell(receiver_state.ADD_ENDPOINT, mailbox)
 
     def start(self) -> list[bytes]:
         """A SETUP comes, the image is made, and its first status message leaves."""

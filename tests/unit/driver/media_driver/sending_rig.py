@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from driver.base import handoff
+from driver.channel.socket_address import SocketAddress, read_name, write_name
 from driver.cnc import counters
 from driver.logbuffer import descriptor, publication_result
 from driver.media import link
-from driver.media_driver import conductor_state, sender, sender_state
+from driver.media_driver import conductor_state, network_publication, sender, sender_state
+from driver.media_driver.send_channel_endpoints import name_words
 from tests.naive import wire
 from tests.sim.stream_pair import (
     MS,
@@ -22,6 +24,8 @@ from tests.sim.stream_pair import (
 )
 
 RECEIVER_ID = 99
+PEER = SocketAddress("10.0.0.1", 20_002)
+SEND_SETUP = 0x80
 
 
 class SendingRig:
@@ -35,41 +39,60 @@ class SendingRig:
 
     def turn(self, after_ns: int = 0) -> list[bytes]:
         """Let time pass and the sender take a turn. Returns what left."""
+        return [datagram for _, datagram in self.turn_addressed(after_ns)]
+
+    def take(self) -> list[bytes]:
+        return [datagram for _, datagram in self.take_addressed()]
+
+    def take_addressed(self) -> list[tuple[str, bytes]]:
+        """What left, each with where it went to."""
+        name, buf, found = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8), []
+        while True:
+            length, name_length = link.take(self.pair.links, 0, name, buf, 0, buf.size)
+            if length == link.NOTHING:
+                return found
+            found.append((str(read_name(name, name_length)), buf[:length].tobytes()))
+
+    def turn_addressed(self, after_ns: int = 0) -> list[tuple[str, bytes]]:
+        """As `turn`, each datagram with where it went to."""
         self.now_ns += after_ns
         conductor_state.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
         sender.do_work(self.state, self.now_ns)
-        return self.take()
+        return self.take_addressed()
 
-    def take(self) -> list[bytes]:
-        name, buf, found = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8), []
-        while True:
-            length, _ = link.take(self.pair.links, 0, name, buf, 0, buf.size)
-            if length == link.NOTHING:
-                return found
-            found.append(buf[:length].tobytes())
+    def begin(self) -> None:
+        """The sender takes its endpoint and its publication over, a command a turn."""
+        self.turn()
+        self.turn()
 
     def start(self, window: int = 32_768) -> None:
         """Get through the opening exchange, up to a first heartbeat."""
-        self.turn()
-        self.turn()
+        self.begin()
         self.hear_status(0, window)
         self.turn()
         self.turn()
 
-    def hear(self, datagram: bytes) -> None:
+    def hear(self, datagram: bytes, source: SocketAddress = PEER) -> None:
         """A control frame comes in with the next poll."""
-        buf = np.frombuffer(datagram, np.uint8).copy()
-        answer = link.deliver(self.pair.links, 0, self.pair.names[1], 16, buf, 0, buf.size)
+        buf, name = np.frombuffer(datagram, np.uint8).copy(), np.zeros(28, np.uint8)
+        length = write_name(name, source)
+        answer = link.deliver(self.pair.links, 0, name, length, buf, 0, buf.size)
         assert answer == buf.size
 
     def hear_status(
-        self, position: int, window: int, flags: int = 0, receiver_id: int = RECEIVER_ID
+        self,
+        position: int,
+        window: int,
+        flags: int = 0,
+        receiver_id: int = RECEIVER_ID,
+        source: SocketAddress = PEER,
+        tag: bytes = b"",
     ) -> None:
         term_id, offset = self.place(position)
         self.hear(
             wire.pack(
                 "status_message",
-                36,
+                36 + len(tag),
                 0,
                 flags,
                 wire.SM,
@@ -80,6 +103,27 @@ class SendingRig:
                 window,
                 receiver_id,
             )
+            + tag,
+            source,
+        )
+
+    def hear_setup_wish(self, source: SocketAddress = PEER, receiver_id: int = RECEIVER_ID) -> None:
+        """Somebody who does not know the stream asks for a SETUP."""
+        self.hear(
+            wire.pack(
+                "status_message",
+                36,
+                0,
+                SEND_SETUP,
+                wire.SM,
+                SESSION_ID,
+                STREAM_ID,
+                0,
+                0,
+                0,
+                receiver_id,
+            ),
+            source,
         )
 
     def hear_nak(self, position: int, length: int, stream_id: int = STREAM_ID) -> None:
@@ -100,12 +144,28 @@ class SendingRig:
         record[: len(words)] = words
         assert handoff.put(self.state.commands, record)
 
-    def events(self) -> list[tuple[int, int]]:
-        """What the sender reported."""
+    def events(self, words: int = 2) -> list[tuple[int, ...]]:
+        """What the sender reported: the first words of each event."""
         record, found = handoff.make_record(), []
         while handoff.take(self.state.events, record):
-            found.append((int(record[0]), int(record[1])))
+            found.append(tuple(int(word) for word in record[:words]))
         return found
+
+    def serve_destinations(self, mode: int, *addresses: SocketAddress) -> None:
+        """Make the channel a multi-destination one, its socket bound and not connected."""
+        self.pair.links.mailboxes[0].peer_length = 0
+        self.record.route = network_publication.TO_DESTINATIONS
+        self.record.is_group = 1
+        self.state.endpoints[0].destinations_mode = mode
+        self.begin()
+        for number, address in enumerate(addresses):
+            self.tell_address(sender_state.ADD_DESTINATION, 100 + number, address)
+            self.turn()
+
+    def tell_address(self, operation: int, registration_id: int, address: SocketAddress) -> None:
+        """A command of the conductor about an address."""
+        length, words = name_words(address)
+        self.tell(operation, 0, registration_id, length, *words)
 
     def offer(self, *lengths: int) -> None:
         """Publish messages of these payload lengths, whatever the limit is."""

@@ -94,9 +94,42 @@ def test_an_image_goes_10_s_after_its_last_packet_and_a_drain_of_1_s(driver):
     driver.run_for(4 * SECOND)
     (gone,) = driver.take()
     assert gone == UnavailableImage(said.correlation_id, subscription, STREAM, CHANNEL)
-    driver.run_for(1 * SECOND)
+    # Whoever still reads finds log and position for as long as an image may be silent.
+    driver.run_for(8 * SECOND)
+    assert images(driver) == [f"images/{said.correlation_id}.logbuffer"]
+    assert driver.value(said.subscriber_position_id) == 160
+    driver.run_for(3 * SECOND)
     assert images(driver) == []
     assert {item.type_id for item in driver.living()} == {7, 11, 14}
+    assert driver.take() == []
+
+
+def test_an_image_that_is_gone_for_its_readers_goes_as_soon_as_they_left(driver):
+    subscription = subscribe(driver)
+    open_image(driver)
+    driver.run_for(14 * SECOND)
+    assert len(unavailable(driver)) == 1
+    assert images(driver) != []
+    driver.ask(RemoveSubscription(driver.client, 900, subscription))
+    driver.run_for(2 * SECOND)
+    assert images(driver) == []
+    assert driver.take() == []
+
+
+def test_an_image_that_nobody_reads_any_more_is_nobody_elses_either(driver):
+    first = subscribe(driver)
+    old = open_image(driver)
+    driver.ask(RemoveSubscription(driver.client, 900, first))
+    said = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
+    assert [type(item) for item in said] == [SubscriptionReady]
+    driver.send(HERE, setup(96))
+    driver.turn(3)
+    (new,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
+    assert new.correlation_id != old.correlation_id
+    assert driver.value(new.subscriber_position_id) == 96
+    driver.outside.clear()
+    driver.run_for(1 * SECOND)
+    assert {(item["offset"], item["flags"]) for item in statuses(driver)} == {(96, 0)}
 
 
 def test_a_slow_reader_keeps_an_image_that_fell_silent(driver):
@@ -235,7 +268,7 @@ def test_nobody_reads_so_nothing_is_kept(driver):
     subscription = subscribe(driver)
     open_image(driver)
     driver.ask(RemoveSubscription(driver.client, 900, subscription))
-    driver.run_for(4 * SECOND)
+    driver.run_for(5 * SECOND)
     assert driver.take() == []
     assert images(driver) == []
     assert [item.type_id for item in driver.living()] == [11]

@@ -5,7 +5,7 @@ import pytest
 
 from driver.base import handoff
 from driver.media import stream_map
-from driver.media_driver import dispatcher, receiver_state, system_counters
+from driver.media_driver import dispatcher, receiver_state, session_state, system_counters
 from tests.naive import wire
 from tests.sim.stream_pair import MS, SESSION_ID, STREAM_ID
 from tests.unit.driver.media_driver.receiving_rig import (
@@ -55,12 +55,12 @@ def created(rig):
 def test_data_of_an_unknown_session_asks_its_source_for_a_setup(rig):
     rig.hear(data(0, 100))
     assert asks(rig) == [ELICIT]
-    assert state_of(rig) == dispatcher.PENDING_SETUP
+    assert state_of(rig) == session_state.PENDING_SETUP
     assert created(rig) == []
 
 
 def test_a_setup_is_asked_for_once_a_second(rig):
-    for after_ns, expected in ((0, 1), (0, 0), (999 * MS, 0), (1 * MS, 0), (0, 1)):
+    for after_ns, expected in ((0, 1), (0, 0), (999 * MS, 0), (1 * MS, 0), (1, 0), (0, 1)):
         rig.now_ns += after_ns
         rig.hear(data(0, 100))
         assert len(asks(rig)) == expected
@@ -88,7 +88,7 @@ def test_a_setup_makes_an_image_and_packets_are_ignored_meanwhile(rig):
     ]
     name = np.array(event[dispatcher.SOURCE :][: dispatcher.SOURCE_WORDS], np.int64)
     assert name.astype(np.int32).tobytes() == rig.pair.names[0].tobytes()
-    assert state_of(rig) == dispatcher.INIT_IN_PROGRESS
+    assert state_of(rig) == session_state.INIT_IN_PROGRESS
     assert rig.state.agent[0].pending_count == 0
 
 
@@ -129,7 +129,7 @@ def test_a_session_that_nobody_wants_is_remembered_as_such(rig, frame):
     rig.hear(frame)
     assert asks(rig) == []
     assert created(rig) == []
-    assert state_of(rig, stream_id=OTHER_STREAM) == dispatcher.NO_INTEREST
+    assert state_of(rig, stream_id=OTHER_STREAM) == session_state.NO_INTEREST
 
 
 @pytest.mark.parametrize("session", [None, SESSION_ID])
@@ -152,23 +152,23 @@ def test_interest_ends_with_the_last_subscription(rig):
         rig.interest(OTHER_STREAM, session, gone=True)
         rig.hear(data(0, 100, stream_id=OTHER_STREAM, session_id=1234))
         assert bool(asks(rig)) == is_wanted
-        rig.turn(1_000 * MS)
+        rig.turn(1_001 * MS)
 
 
 def test_nothing_is_held_against_a_session_once_its_stream_is_given_up(rig):
     rig.interest(OTHER_STREAM, 1234)
     rig.hear(data(0, 100, stream_id=OTHER_STREAM))
     rig.turn()
-    stream_map.insert(rig.state.sessions, 0, OTHER_STREAM, 1234, dispatcher.COOL_DOWN)
-    stream_map.insert(rig.state.sessions, 0, STREAM_ID, 1234, dispatcher.COOL_DOWN)
+    stream_map.insert(rig.state.sessions, 0, OTHER_STREAM, 1234, session_state.COOL_DOWN)
+    stream_map.insert(rig.state.sessions, 0, STREAM_ID, 1234, session_state.COOL_DOWN)
     rig.interest(OTHER_STREAM, 1234, gone=True)
     assert state_of(rig, SESSION_ID, OTHER_STREAM) == stream_map.ABSENT
     assert state_of(rig, 1234, OTHER_STREAM) == stream_map.ABSENT
-    assert state_of(rig, 1234, STREAM_ID) == dispatcher.COOL_DOWN
+    assert state_of(rig, 1234, STREAM_ID) == session_state.COOL_DOWN
 
 
 def test_a_session_that_cools_down_is_ignored_until_told(rig):
-    stream_map.insert(rig.state.sessions, 0, STREAM_ID, SESSION_ID, dispatcher.COOL_DOWN)
+    stream_map.insert(rig.state.sessions, 0, STREAM_ID, SESSION_ID, session_state.COOL_DOWN)
     rig.hear(data(0, 100), setup())
     assert asks(rig) == []
     assert created(rig) == []
@@ -179,11 +179,17 @@ def test_a_session_that_cools_down_is_ignored_until_told(rig):
 
 
 @pytest.mark.parametrize(
-    ("cool_down", "state"), [(0, stream_map.ABSENT), (1, dispatcher.COOL_DOWN)]
+    ("cool_down", "is_over", "state"),
+    [
+        (0, 0, stream_map.ABSENT),
+        (1, 0, session_state.COOL_DOWN),
+        (1, 1, stream_map.ABSENT),
+    ],
 )
-def test_a_removed_image_leaves_its_session_free_or_cooling_down(rig, cool_down, state):
+def test_a_removed_image_leaves_its_session_free_or_cooling_down(rig, cool_down, is_over, state):
     rig.start()
     assert state_of(rig) == 0
+    rig.state.images[0].is_end_of_stream = is_over
     rig.tell(receiver_state.REMOVE_IMAGE, 0, cool_down)
     assert state_of(rig) == state
     assert [receiver_state.IMAGE_RELEASED, 0] in [event[:2] for event in rig.events()]
@@ -228,14 +234,16 @@ def test_images_of_one_stream_are_limited(rig):
     assert state_of(rig, 8) == stream_map.ABSENT
 
 
-@pytest.mark.parametrize("has_control", [0, 1])
-def test_answers_go_to_the_source_or_to_an_explicit_control_address(rig, has_control):
+@pytest.mark.parametrize("is_multicast", [0, 1])
+def test_a_setup_is_asked_for_at_the_source_or_at_the_control_group(rig, is_multicast):
+    """Even an explicit control address is not asked about a session that another source has."""
     endpoint = rig.state.endpoints[0]
-    endpoint.has_control, endpoint.control_length = has_control, 16
+    endpoint.has_control, endpoint.control_length = 1, 16
+    endpoint.is_multicast = is_multicast
     endpoint.control[:] = rig.pair.names[1]
     rig.hear(data(0, 100))
     rig.turn()
-    assert rig.destinations == [rig.pair.names[has_control][:16].tobytes()]
+    assert rig.destinations == [rig.pair.names[is_multicast][:16].tobytes()]
 
 
 def test_sessions_that_nobody_wants_never_crowd_out_those_that_somebody_does(rig):
@@ -247,7 +255,7 @@ def test_sessions_that_nobody_wants_never_crowd_out_those_that_somebody_does(rig
     rig.hear(setup(session_id=1_234_567, stream_id=OTHER_STREAM))
     rig.turn()
     assert created(rig) == [1_234_567]
-    assert state_of(rig, 1_234_567, OTHER_STREAM) == dispatcher.INIT_IN_PROGRESS
+    assert state_of(rig, 1_234_567, OTHER_STREAM) == session_state.INIT_IN_PROGRESS
 
 
 def test_a_full_queue_of_setups_leaves_room_for_what_must_not_be_lost(rig):

@@ -1,68 +1,236 @@
-"""Who listens, and how far the sender may run: against a dict, with times and limits."""
+"""How far the sender may run: against a dict of members, and the rules one by one."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from driver.cnc import counters
 from driver.media_driver import flow_control
-from tests.naive.flow import Receivers
+from tests.naive.flow import Group
 
-ROW = 1
+ROW, COUNTER = 1, 3
 FIRST = ROW * flow_control.RECEIVERS_MAX
+TAG = 77
+TIMEOUT = 5
+NAMES = {"max": flow_control.MAX, "min": flow_control.MIN, "tagged": flow_control.TAGGED}
+
+
+class Flow:
+    """One publication's flow control, its limit kept by the test."""
+
+    def __init__(self, strategy="min", least=0):
+        self.flows = flow_control.make_flows(3)
+        self.receivers = flow_control.make_flow_receivers(3)
+        self.values = np.zeros(128 * 8, np.uint8)
+        record = self.flows[ROW]
+        record.strategy = NAMES[strategy]
+        record.receiver_timeout_ns = TIMEOUT
+        record.group_tag, record.group_min_size = TAG, least
+        record.receivers_id = COUNTER
+        self.limit, self.now = 0, 100
+
+    def hear(self, receiver, limit, window=64, *, done=False, tag=None):
+        self.limit = int(
+            flow_control.on_status(
+                self.flows,
+                self.receivers,
+                ROW,
+                self.values,
+                self.limit,
+                limit - window,
+                window,
+                receiver,
+                done,
+                tag is not None,
+                tag or 0,
+                self.now,
+            )
+        )
+        return self.limit
+
+    def idle(self, after=0):
+        self.now += after
+        self.limit = int(
+            flow_control.on_idle(self.flows, self.receivers, ROW, self.values, self.limit, self.now)
+        )
+        return self.limit
+
+    def want_setup(self, tag=None):
+        flow_control.on_setup_wanted(self.flows, ROW, tag is not None, tag or 0)
+
+    def setup(self):
+        flow_control.on_setup(self.flows, ROW, self.limit, self.now)
+
+    def refuse(self, receiver):
+        flow_control.on_error(self.flows, self.receivers, ROW, receiver)
+
+    def is_ready(self):
+        return bool(flow_control.has_required_receivers(self.flows, ROW))
+
+    def members(self):
+        count = int(self.flows[ROW].receivers_count)
+        assert counters.get(self.values, COUNTER) == count
+        return {int(item.receiver_id) for item in self.receivers[FIRST : FIRST + count]}
+
+
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["hear", "hear", "hear", "done", "expire"]),
-        st.integers(-2, 4),
+        st.sampled_from(["hear"] * 6 + ["done", "idle", "want", "setup", "refuse"]),
+        st.integers(1, 4),
+        st.integers(0, 20),
+        st.integers(1, 4),
+        st.sampled_from([None, TAG, 5]),
         st.integers(0, 3),
     ),
     max_size=60,
 )
 
 
-def row_of(receivers, count):
-    return {
-        int(item.receiver_id): (int(item.last_status_ns), int(item.position), int(item.limit))
-        for item in receivers[FIRST : FIRST + count]
-    }
-
-
-@given(steps=STEPS)
-def test_agrees_with_its_naive_twin(steps):
-    receivers = flow_control.make_receivers(3)
-    twin, count, now = Receivers(flow_control.RECEIVERS_MAX), 0, 0
-    for number, (operation, receiver, delay) in enumerate(steps):
-        now += delay
-        if operation == "hear":
-            fields = (32 * number, 32 * number + 64, now)
-            count = flow_control.on_receiver_alive(receivers, ROW, count, receiver, *fields)
-            assert count == twin.hear(receiver, *fields)
-        elif operation == "done":
-            count = flow_control.on_receiver_done(receivers, ROW, count, receiver)
-            assert count == twin.done(receiver)
+@given(steps=STEPS, strategy=st.sampled_from(["min", "tagged"]), least=st.integers(0, 3))
+def test_a_group_agrees_with_its_naive_twin(steps, strategy, least):
+    flow = Flow(strategy, least)
+    most = flow_control.RECEIVERS_MAX
+    twin = Group(TIMEOUT, least, most, TAG if strategy == "tagged" else None)
+    for operation, receiver, place, span, tag, delay in steps:
+        flow.now += delay
+        before = flow.limit
+        if operation in ("hear", "done"):
+            limit, window, done = 32 * place, 32 * span, operation == "done"
+            expected = twin.hear(flow.now, before, receiver, limit, window, tag, done)
+            assert flow.hear(receiver, limit, window, done=done, tag=tag) == expected
+        elif operation == "idle":
+            assert flow.idle() == twin.idle(flow.now, before)
+        elif operation == "want":
+            flow.want_setup(tag)
+            twin.want_setup(tag)
+        elif operation == "setup":
+            flow.setup()
+            twin.setup(flow.now, before)
         else:
-            count = flow_control.expire(receivers, ROW, count, 3, now)
-            assert count == twin.expire(3, now)
-        assert row_of(receivers, count) == twin.alive
-    assert not receivers[:FIRST].receiver_id.any()
-    assert not receivers[FIRST + flow_control.RECEIVERS_MAX :].receiver_id.any()
+            flow.refuse(receiver)
+            twin.refuse(receiver)
+        assert flow.members() == set(twin.members)
+        assert flow.is_ready() == (len(twin.members) >= least)
 
 
-def test_a_receiver_beyond_the_most_is_not_remembered():
-    receivers, count = flow_control.make_receivers(1), 0
-    for receiver in range(flow_control.RECEIVERS_MAX + 1):
-        count = flow_control.on_receiver_alive(receivers, 0, count, receiver, 0, 0, 5)
-    assert count == flow_control.RECEIVERS_MAX
-    assert flow_control.expire(receivers, 0, count, 10, 15) == 0
+def test_max_follows_the_fastest_and_waits_for_nobody():
+    flow = Flow("max", least=3)
+    assert flow.is_ready()
+    assert [flow.hear(1, 100), flow.hear(2, 64), flow.hear(3, 128, done=True)] == [100, 100, 128]
+    flow.want_setup()
+    flow.setup()
+    assert flow.idle(after=100 * TIMEOUT) == 128
+    assert flow.members() == set()
 
 
-@pytest.mark.parametrize(("age_ns", "alive"), [(4, 1), (5, 0)])
-def test_silence_counts_from_the_last_status_message(age_ns, alive):
-    receivers = flow_control.make_receivers(1)
-    count = flow_control.on_receiver_alive(receivers, 0, 0, 7, 0, 0, 100)
-    assert flow_control.expire(receivers, 0, count, 5, 100 + age_ns) == alive
+def test_min_follows_the_slowest():
+    flow = Flow()
+    assert [flow.hear(1, 1000), flow.hear(2, 980), flow.hear(1, 1200)] == [1000, 1000, 1000]
+    assert flow.idle() == 980
+    assert flow.hear(2, 1100) == 1100
+    assert flow.members() == {1, 2}
 
 
-def test_the_fastest_receiver_sets_the_limit():
-    assert flow_control.limit_after_status(flow_control.MAX, 100, 64) == 100
-    assert flow_control.limit_after_status(flow_control.MAX, 100, 128) == 128
-    assert flow_control.limit_when_idle(flow_control.MAX, 100) == 100
+@pytest.mark.parametrize(("limit", "is_member"), [(936, True), (935, False)])
+def test_a_late_receiver_is_waited_for_once_it_is_within_a_window(limit, is_member):
+    flow = Flow()
+    flow.hear(1, 1000)
+    flow.hear(2, limit, 64)
+    assert (2 in flow.members()) == is_member
+    assert flow.idle() == (limit if is_member else 1000)
+
+
+def test_only_receivers_with_the_tag_are_waited_for():
+    flow = Flow("tagged")
+    assert flow.hear(1, 1000, tag=TAG) == 1000
+    assert flow.hear(2, 2000, tag=5) == 1000
+    assert flow.hear(3, 3000) == 1000
+    assert flow.members() == {1}
+
+
+def test_without_any_member_strangers_move_the_limit_unless_members_are_required():
+    assert Flow("tagged").hear(1, 1000, tag=5) == 1000
+    flow = Flow("tagged", least=1)
+    assert flow.hear(1, 1000, tag=5) == 0
+    assert not flow.is_ready()
+    assert flow.hear(2, 1000, tag=TAG) == 1000
+    assert flow.is_ready()
+
+
+def test_a_group_too_small_moves_nothing():
+    flow = Flow(least=2)
+    assert flow.hear(1, 1000) == 0
+    assert (flow.is_ready(), flow.idle()) == (False, 0)
+    assert flow.hear(2, 1000) == 1000
+    assert flow.is_ready()
+    assert flow.hear(2, 1100, done=True) == 1000
+    assert flow.is_ready()
+    flow.idle()
+    assert (flow.is_ready(), flow.members()) == (False, {1})
+
+
+@pytest.mark.parametrize(("after", "is_member"), [(TIMEOUT, True), (TIMEOUT + 1, False)])
+def test_a_silent_member_is_forgotten_in_an_idle_turn(after, is_member):
+    flow = Flow()
+    flow.hear(1, 100)
+    flow.idle(after)
+    assert (1 in flow.members()) == is_member
+
+
+def test_a_member_that_refuses_the_stream_is_waited_for_no_longer_whatever_its_tag():
+    flow = Flow("tagged")
+    flow.hear(1, 1000, tag=TAG)
+    flow.hear(2, 980, tag=TAG)
+    flow.refuse(2)
+    assert flow.idle() == 1000
+    assert flow.members() == {1}
+
+
+def test_the_limit_is_held_while_a_receiver_that_asked_for_a_setup_catches_up():
+    flow = Flow()
+    flow.hear(1, 1000)
+    flow.want_setup()
+    flow.setup()
+    assert flow.hear(1, 2000) == 1000
+    assert flow.idle(TIMEOUT) == 1000
+    flow.now += 1
+    assert flow.hear(1, 3000) == 3000
+
+
+def test_a_receiver_that_joins_ends_the_hold():
+    flow = Flow()
+    flow.hear(1, 1000)
+    flow.want_setup()
+    flow.setup()
+    flow.hear(1, 2000)
+    assert flow.hear(2, 990) == 1000
+    assert flow.members() == {1, 2}
+    assert flow.hear(2, 2000) == 2000
+
+
+@pytest.mark.parametrize("wish", [None, 5])
+def test_a_wish_for_a_setup_by_a_stranger_holds_nothing(wish):
+    flow = Flow("tagged")
+    flow.hear(1, 1000, tag=TAG)
+    flow.want_setup(wish)
+    flow.setup()
+    assert flow.hear(1, 2000, tag=TAG) == 2000
+
+
+def test_a_setup_without_members_holds_nothing():
+    flow = Flow()
+    flow.want_setup()
+    flow.setup()
+    assert flow.hear(1, 1000) == 1000
+    flow.setup()
+    assert flow.hear(1, 2000) == 2000
+
+
+def test_a_member_beyond_the_most_is_served_but_not_waited_for():
+    flow = Flow()
+    for receiver in range(flow_control.RECEIVERS_MAX):
+        flow.hear(receiver, 1000)
+    flow.hear(-1, 990)
+    assert flow.idle() == 1000
+    assert -1 not in flow.members()

@@ -74,7 +74,7 @@ class Limits:
         self.readers += 1
 
     def listen(self, is_heard=1):
-        network_publication.set_has_receivers_release(self.words, 1, is_heard)
+        network_publication.set_has_required_receivers_release(self.words, 1, is_heard)
 
     def put(self, counter_id, position):
         counters.set(self.values, counter_id, position)

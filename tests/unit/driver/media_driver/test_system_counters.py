@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from driver.media_driver import system_counters
+from driver.media_driver.context import Context
 
 ROOM = Path(system_counters.__file__).parent
 AGENTS = {
@@ -29,7 +30,7 @@ def stat_lines():
 
 def test_labels_are_those_of_aeron_stat():
     real = stat_lines()
-    ours = system_counters.labels("SHARED")
+    ours = system_counters.labels(Context(threading_mode="SHARED"))
     assert len(ours) == 46
     for counter_id, label in enumerate(ours):
         expected = OWN_VERSION.sub(system_counters.VERSION_TEXT, real[counter_id][1])
@@ -61,11 +62,17 @@ def test_versions_are_those_of_aeron_stat():
     ],
 )
 def test_a_name_is_the_index_of_its_label(name, label):
-    assert system_counters.labels("DEDICATED")[getattr(system_counters, name)] == label
+    assert (
+        system_counters.labels(Context(threading_mode="DEDICATED"))[getattr(system_counters, name)]
+        == label
+    )
 
 
 def test_the_threading_mode_is_in_the_labels_of_cycle_times():
-    mine, other = system_counters.labels("DEDICATED"), system_counters.labels("SHARED")
+    mine, other = (
+        system_counters.labels(Context(threading_mode="DEDICATED")),
+        system_counters.labels(Context(threading_mode="SHARED")),
+    )
     differing = [index for index in range(len(mine)) if mine[index] != other[index]]
     assert differing == list(range(26, 32))
 

@@ -1,0 +1,221 @@
+"""The parts of a driver, made from its settings: the cnc file, the counters that every tool knows,
+and the state of the three agents.
+
+    Context --> cnc.dat, system counters --> sender, receiver, conductor states --> Facilities
+
+Starts nothing. Source: spec 6.2, 8.1 and 10.2, Aeron 1.53.
+"""
+
+import os
+import random
+from collections.abc import Callable
+
+import numpy as np
+
+from driver.base.clock import Clock
+from driver.base.system import NS_PER_MS
+from driver.channel.resolver import Resolver
+from driver.cnc import cnc_file, counters
+from driver.cnc.cnc_file import CncFile
+from driver.cnc.cnc_header import CncHeader
+from driver.cnc.counters_manager import CountersManager
+from driver.cnc.error_log import ErrorLog
+from driver.command.command_type import describe
+from driver.media.channel_sockets import Sockets, SocketSettings
+from driver.media.port_manager import PortManager
+from driver.media.udp_socket import probe_system_buffers
+from driver.media_driver import (
+    conductor_state,
+    duty_cycle,
+    receiver_state,
+    sender_state,
+    system_counters,
+)
+from driver.media_driver.agent_proxy import AgentProxy
+from driver.media_driver.client_proxy import ClientProxy
+from driver.media_driver.conductor_state import ConductorState
+from driver.media_driver.context import SHARED, SHARED_NETWORK, Context
+from driver.media_driver.facilities import Facilities
+from driver.media_driver.loss_interceptor import Losses, make_losses
+from driver.media_driver.loss_report import LossReport
+from driver.media_driver.name_resolution.suppliers import make_name_resolver
+from driver.media_driver.receiver_state import ReceiverState
+from driver.media_driver.sender_state import SenderState
+from driver.media_driver.stream_counters import SYSTEM, StreamCounters
+from driver.media_driver.subscriber_positions import PositionPool
+
+
+def create_cnc(context: Context, clock: Clock) -> CncFile:
+    """The file that clients and driver meet in; nobody trusts it before it is set ready."""
+    return cnc_file.create(
+        context.dir,
+        CncHeader(
+            to_driver_buffer_length=context.conductor_buffer_length,
+            to_clients_buffer_length=context.clients_buffer_length,
+            counters_metadata_buffer_length=4 * context.counters_buffer_length,
+            counters_values_buffer_length=context.counters_buffer_length,
+            error_log_buffer_length=context.error_buffer_length,
+            client_liveness_timeout_ns=context.client_liveness_timeout_ns,
+            start_timestamp_ms=clock.now_ms(),
+            pid=os.getpid(),
+            file_page_size=context.file_page_size,
+        ),
+        sparse=True,
+    )
+
+
+def socket_settings(context: Context) -> SocketSettings:
+    """What the driver's settings say of sockets where a channel is silent."""
+    return SocketSettings(
+        sndbuf_length=context.socket_sndbuf_length,
+        rcvbuf_length=context.socket_rcvbuf_length,
+        multicast_ttl=context.socket_multicast_ttl,
+        is_connecting=context.driver_connect,
+        is_offloading=context.udp_offload,
+        sender_ports=PortManager(*context.sender_wildcard_ports),
+        receiver_ports=PortManager(*context.receiver_wildcard_ports),
+    )
+
+
+def make_parts(
+    context: Context,
+    clock: Clock,
+    cnc: CncFile,
+    loss_report: LossReport,
+    sockets: Sockets,
+    resolver: Resolver,
+    links: object,
+    rng: random.Random,
+) -> tuple[Facilities, CountersManager]:
+    """Everything that the conductor works with."""
+    values = cnc.counters_values
+    manager = _make_counters(context, clock, cnc, loss_report)
+    record_error = _make_record_error(cnc, clock)
+    sending = _make_sender(context, values, links)
+    receiving = _make_receiver(context, values, links)
+    conducting = _make_conductor(context, values, cnc, loss_report, sending, receiving)
+    parts = Facilities(
+        context=context,
+        clock=clock,
+        cnc=cnc,
+        values=values,
+        counters=StreamCounters(manager),
+        clients=ClientProxy(cnc.to_clients),
+        record_error=record_error,
+        sender=sending,
+        receiver=receiving,
+        conductor=conducting,
+        sender_proxy=AgentProxy(sending.commands, values, system_counters.SENDER_PROXY_FAILS),
+        receiver_proxy=AgentProxy(receiving.commands, values, system_counters.RECEIVER_PROXY_FAILS),
+        positions=PositionPool(conducting.subscribers),
+        loss_report=loss_report,
+        names=make_name_resolver(context, resolver, manager, values, clock, record_error),
+        sockets=sockets,
+        system_buffers=probe_system_buffers(),
+        random=rng,
+    )
+    return parts, manager
+
+
+def _make_counters(
+    context: Context, clock: Clock, cnc: CncFile, loss_report: LossReport
+) -> CountersManager:
+    """The driver's own counters come first, each at the id that tools know it by."""
+    values = cnc.counters_values
+    manager = CountersManager(
+        cnc.counters_metadata,
+        values,
+        clock,
+        context.counters_free_to_reuse_timeout_ns // NS_PER_MS,
+    )
+    for counter_id, label in enumerate(system_counters.labels(context)):
+        key = counter_id.to_bytes(4, "little")
+        allocated = manager.allocate(SYSTEM, key, label, counter_id, -1)
+        assert allocated == counter_id
+    for counter_id, value in (
+        (system_counters.AERON_VERSION, system_counters.VERSION_NUMBER),
+        (system_counters.CONTROL_PROTOCOL_VERSION, system_counters.CONTROL_PROTOCOL_NUMBER),
+        (system_counters.BYTES_CURRENTLY_MAPPED, cnc.mapping.length + loss_report.length),
+    ):
+        counters.set_release(values, counter_id, value)
+    return manager
+
+
+def _make_record_error(cnc: CncFile, clock: Clock) -> Callable[[int, str], None]:
+    error_log, values = ErrorLog(cnc.error_log, clock), cnc.counters_values
+
+    def record_error(code: int, text: str) -> None:
+        # As in the C driver, whose own codes are negative and whose words tools look for.
+        error_log.record(-code, f"{describe(code)}\n{text}")
+        counters.increment(values, system_counters.ERRORS)
+
+    return record_error
+
+
+def _make_sender(context: Context, values: np.ndarray, links: object) -> SenderState:
+    is_shared = context.threading_mode == SHARED_NETWORK
+    return sender_state.make_sender_state(
+        values,
+        duty_cycle.make_duty_cycle(
+            system_counters.SENDER_MAX_CYCLE_TIME,
+            system_counters.SENDER_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            context.sender_cycle_threshold_ns,
+        ),
+        poll_ratio=context.send_to_status_poll_ratio,
+        status_timeout_ns=context.status_message_timeout_ns,
+        resolution_interval_ns=context.reresolution_check_interval_ns,
+        idle_state=context.idle_of("shared_network" if is_shared else "sender"),
+        links=links,
+        is_offloading=context.udp_offload,
+        losses=_make_losses(context),
+    )
+
+
+def _make_losses(context: Context) -> Losses:
+    """What an agent loses of what comes in; each has its own chances."""
+    return make_losses(
+        context.incoming_interceptors,
+        context.random_loss,
+        context.fixed_loss,
+        context.multi_gap_loss,
+    )
+
+
+def _make_receiver(context: Context, values: np.ndarray, links: object) -> ReceiverState:
+    return receiver_state.make_receiver_state(
+        values,
+        duty_cycle.make_duty_cycle(
+            system_counters.RECEIVER_MAX_CYCLE_TIME,
+            system_counters.RECEIVER_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            context.receiver_cycle_threshold_ns,
+        ),
+        session_limit=context.stream_session_limit,
+        liveness_timeout_ns=context.image_liveness_timeout_ns,
+        idle_state=context.idle_of("receiver"),
+        links=links,
+        losses=_make_losses(context),
+    )
+
+
+def _make_conductor(
+    context: Context,
+    values: np.ndarray,
+    cnc: CncFile,
+    loss_report: LossReport,
+    sending: SenderState,
+    receiving: ReceiverState,
+) -> ConductorState:
+    is_shared = context.threading_mode == SHARED
+    return conductor_state.make_conductor_state(
+        values,
+        loss_report.report,
+        cnc.to_driver,
+        sending,
+        receiving,
+        duty_cycle.make_duty_cycle(
+            system_counters.CONDUCTOR_MAX_CYCLE_TIME,
+            system_counters.CONDUCTOR_CYCLE_TIME_THRESHOLD_EXCEEDED,
+            context.conductor_cycle_threshold_ns,
+        ),
+        idle_state=context.idle_of("shared" if is_shared else "conductor"),
+    )

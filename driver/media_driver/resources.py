@@ -1,0 +1,180 @@
+"""What the conductor owns, put together once, and who of it carries out which command.
+
+    commands --> publications --> send endpoints    --> the sender
+             --> subscriptions -> receive endpoints --> the receiver
+                       |   links: who reads what
+
+Decides nothing: it only introduces the rooms to each other.
+"""
+
+from collections.abc import Callable
+
+from driver.channel import uri_param
+from driver.channel.udp_channel import UdpChannel
+from driver.cnc.counters_manager import CountersManager
+from driver.command.client import ClientClose, ClientKeepalive
+from driver.command.counter import AddCounter, AddStaticCounter, RemoveCounter
+from driver.command.destination import (
+    AddDestination,
+    AddReceiveDestination,
+    RemoveDestination,
+    RemoveDestinationById,
+    RemoveReceiveDestination,
+)
+from driver.command.driver import TerminateDriver
+from driver.command.image import RejectImage
+from driver.command.publication import (
+    AddExclusivePublication,
+    AddPublication,
+    GetNextAvailableSessionId,
+    RemovePublication,
+)
+from driver.command.subscription import AddSubscription, RemoveSubscription
+from driver.media_driver.agent_proxy import SlotPool
+from driver.media_driver.channel_reader import ChannelReader
+from driver.media_driver.client_registry import ClientRegistry
+from driver.media_driver.facilities import Facilities
+from driver.media_driver.image_rejection import ImageRejection
+from driver.media_driver.ipc_publications import IpcPublications
+from driver.media_driver.name_resolution.reresolution import Reresolution, Watched
+from driver.media_driver.network_publications import NetworkPublication, NetworkPublications
+from driver.media_driver.publication_commands import PublicationCommands
+from driver.media_driver.publication_errors import PublicationErrors
+from driver.media_driver.publication_images import PublicationImages
+from driver.media_driver.receive_channel_endpoints import ReceiveChannelEndpoints
+from driver.media_driver.receive_destinations import ReceiveDestinations
+from driver.media_driver.response_channels import ResponseChannels
+from driver.media_driver.send_channel_endpoints import SendChannelEndpoints
+from driver.media_driver.send_destinations import SendDestinations
+from driver.media_driver.session_ids import SessionIds
+from driver.media_driver.subscription_commands import SubscriptionCommands
+from driver.media_driver.subscriptions import SubscriptionLinks
+from driver.media_driver.user_counters import UserCounters
+
+
+class Resources:
+    """All of them, by name."""
+
+    def __init__(
+        self, parts: Facilities, manager: CountersManager, on_terminate: Callable[[], None]
+    ) -> None:
+        self._parts = parts
+        self._on_terminate = on_terminate
+        context = parts.context
+        session_ids = SessionIds(
+            parts.random, context.reserved_session_id_low, context.reserved_session_id_high
+        )
+        limit_slots = SlotPool(parts.conductor.limits.size, "publications")
+        self.reresolution = Reresolution(
+            parts.names,
+            context.reresolution_check_interval_ns,
+            parts.record_error,
+            parts.clock.now_ns(),
+        )
+        self.send_endpoints = SendChannelEndpoints(parts, self.reresolution)
+        self.receive_endpoints = ReceiveChannelEndpoints(parts)
+        self.links = SubscriptionLinks(parts)
+        self.network = NetworkPublications(
+            parts, self.send_endpoints, self.links, session_ids, limit_slots
+        )
+        self.ipc = IpcPublications(parts, self.links, session_ids, limit_slots)
+        self.images = PublicationImages(parts, self.receive_endpoints, self.links)
+        self.responses = ResponseChannels(
+            parts, self.links, self.receive_endpoints, self.images, self.ipc
+        )
+        self.clients = ClientRegistry(parts)
+        self.user_counters = UserCounters(manager, parts.clients, self.clients)
+        channels = ChannelReader(parts)
+        self.publication_commands = PublicationCommands(
+            parts, self.clients, channels, self.network, self.ipc, session_ids, self.responses
+        )
+        self.subscription_commands = SubscriptionCommands(
+            parts,
+            self.clients,
+            channels,
+            self.receive_endpoints,
+            self.links,
+            self.images,
+            self.network,
+            self.ipc,
+        )
+        self.send_destinations = SendDestinations(
+            parts, self.send_endpoints, self._network_publication
+        )
+        self.receive_destinations = ReceiveDestinations(
+            parts, self.receive_endpoints, self.links, self.subscription_commands
+        )
+        self.rejection = ImageRejection(parts, self.images.reject, self.ipc.reject)
+        self.publication_errors = PublicationErrors(parts, self.network.registration_id_of)
+
+        self._watched_controls: dict[int, Watched] = {}
+        self.receive_endpoints.on_control_opened = self._watch_control
+        self.receive_endpoints.on_control_closed = self._unwatch_control
+
+    def _watch_control(self, slot: int, channel: UdpChannel) -> None:
+        """Look the name of a control address up again when nothing is heard from it."""
+        text = channel.uri.get(uri_param.CONTROL)
+        if text is None or channel.is_multicast:
+            return
+        watched = Watched(
+            uri_param.CONTROL,
+            text,
+            channel.local_control,
+            lambda address: self.receive_endpoints.change_control(slot, address),
+            last_activity_ns=lambda: self.receive_endpoints.last_activity_ns(slot),
+        )
+        now_ns = self._parts.clock.now_ns()
+        self._watched_controls[slot] = self.reresolution.watch(watched, now_ns)
+
+    def _unwatch_control(self, slot: int) -> None:
+        watched = self._watched_controls.pop(slot, None)
+        if watched is not None:
+            self.reresolution.unwatch(watched)
+
+    def _network_publication(self, registration_id: int) -> NetworkPublication | None:
+        # Java clients name the original even if its holder is gone, C clients their own holder.
+        for item in self.network.publications:
+            if registration_id == item.registration_id or registration_id in item.holders:
+                return item
+        return None
+
+    def actions(self) -> dict[type, Callable[..., None]]:
+        """Who carries out a command of each type."""
+        return {
+            AddPublication: self.publication_commands.add,
+            AddExclusivePublication: self.publication_commands.add,
+            RemovePublication: self.publication_commands.remove,
+            GetNextAvailableSessionId: self.publication_commands.next_session_id,
+            AddSubscription: self.subscription_commands.add,
+            RemoveSubscription: self.subscription_commands.remove,
+            AddDestination: self.send_destinations.add,
+            RemoveDestination: self.send_destinations.remove,
+            RemoveDestinationById: self.send_destinations.remove_by_id,
+            AddReceiveDestination: self.receive_destinations.add,
+            RemoveReceiveDestination: self.receive_destinations.remove,
+            RejectImage: self.rejection.reject,
+            AddCounter: self.user_counters.add,
+            AddStaticCounter: self.user_counters.add_static,
+            RemoveCounter: self.user_counters.remove,
+            ClientKeepalive: lambda command: self.clients.on_keepalive(command.client_id),
+            ClientClose: lambda command: self.clients.on_close(command.client_id),
+            TerminateDriver: self._terminate,
+        }
+
+    def _terminate(self, command: TerminateDriver) -> None:
+        if self._parts.context.allows_termination(command.token):
+            self._on_terminate()
+
+    def forget_client(self, client_id: int) -> None:
+        """Take back all that a client had."""
+        self.publication_commands.remove_all_of(client_id)
+        self.user_counters.remove_all_of(client_id)
+        self.subscription_commands.remove_all_of(client_id)
+
+    def close(self) -> None:
+        """Free all of it; only after the agents have stopped."""
+        self.send_endpoints.close()
+        self.receive_endpoints.close()
+        self.network.close()
+        self.ipc.close()
+        self.images.close()

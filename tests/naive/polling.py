@@ -1,0 +1,54 @@
+"""Polls of one term, written for obviousness: frames are tuples in a list, positions their sums.
+
+A frame is (payload, is padding); it occupies its payload and header up to the next multiple of 32.
+"""
+
+CONTINUE, COMMIT, BREAK, ABORT = "CONTINUE", "COMMIT", "BREAK", "ABORT"
+
+
+def occupied(payload):
+    return (len(payload) + 32 + 31) // 32 * 32
+
+
+def controlled_poll(frames, position, limit_position, fragment_limit, answers):
+    """What a poll of frames that begin at 0 hands out.
+
+    answers: what the handler says to each fragment it is given, in turn; CONTINUE when they run out
+    Returns: (payloads handed out, positions told, fragments counted, position at the end,
+              positions that the counter was set to)
+    """
+    at, handed, told, stored, count = 0, [], [], [], 0
+    answers = list(answers)
+    reached = position
+    for payload, is_padding in frames:
+        begin, at = at, at + occupied(payload)
+        if begin < position:
+            continue
+        if count >= fragment_limit or begin >= limit_position:
+            break
+        if is_padding:
+            reached = at
+            continue
+        answer = answers.pop(0) if answers else CONTINUE
+        handed.append(payload)
+        told.append(at)
+        if answer == ABORT:
+            break
+        count += 1
+        reached = at
+        if answer == COMMIT:
+            stored.append(at)
+        if answer == BREAK:
+            break
+    if reached > (stored[-1] if stored else position):
+        stored.append(reached)
+    return handed, told, count, reached, stored
+
+
+def peek(frames, initial_position, limit_position, answers):
+    """What a peek at unfragmented messages shows, and the position behind what it saw."""
+    without_commit = [CONTINUE if answer == COMMIT else answer for answer in answers]
+    handed, _, _, reached, _ = controlled_poll(
+        frames, initial_position, limit_position, 1 << 60, without_commit
+    )
+    return handed, reached

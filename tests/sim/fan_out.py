@@ -1,0 +1,140 @@
+"""One stream to many receivers: a sender's destinations, each behind a link with its own weather.
+
+                      +==(fate of its own)==> receiver 0 -> subscriber
+    publisher -> sender
+                      +==(fate of its own)==> receiver 1 -> subscriber
+
+Made of stream pairs: the first lends its sender and its receiver, the others their receivers only.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from driver.channel.socket_address import SocketAddress, write_name
+from driver.cnc import counters
+from driver.media import link
+from driver.media_driver import (
+    conductor_state,
+    flow_control,
+    network_publication,
+    receiver,
+    sender,
+    sender_state,
+)
+from driver.media_driver.send_channel_endpoints import name_words
+from tests.sim.stream_pair import MS, SLOT, SND_POS, SUB_POS, TO_RECEIVER, TO_SENDER, StreamPair
+
+FIRST_PORT = 20_002
+Weather = Callable[[int, int, np.ndarray], list[np.ndarray]]
+
+
+def fair(listener: int, direction: int, datagram: np.ndarray) -> list[np.ndarray]:
+    """Every link in good weather."""
+    return [datagram]
+
+
+class FanOut:
+    """The sender and its receivers; `turn()` is one turn of everybody."""
+
+    def __init__(
+        self,
+        folder: Path,
+        mode: int,
+        *,
+        strategy: int = flow_control.MAX,
+        weather: Weather = fair,
+        poll_every: tuple[int, ...] = (1, 1),
+        **settings: int,
+    ) -> None:
+        self.weather, self.poll_every, self.turns = weather, poll_every, 0
+        self.listeners = []
+        for number in range(len(poll_every)):
+            (folder / str(number)).mkdir(parents=True)
+            self.listeners.append(StreamPair(folder / str(number), **settings))
+        self.source = self.listeners[0]
+        self.names = []
+        for number, pair in enumerate(self.listeners):
+            box, name = pair.links.mailboxes[1], np.zeros(28, np.uint8)
+            box.local_length = write_name(name, self.address(number))
+            box.local[:] = name
+            self.names.append(name)
+            pair.receiver.endpoints[0]["receiver_id"] = 100 + number
+        self.sender = self.source.sender
+        self._make_group(mode, strategy)
+
+    def _make_group(self, mode: int, strategy: int) -> None:
+        self.source.links.mailboxes[0].peer_length = 0
+        self.sender.endpoints[0]["destinations_mode"] = mode
+        record, flow = self.sender.publications[SLOT], self.sender.flows[SLOT]
+        record["route"], record["is_group"] = network_publication.TO_DESTINATIONS, 1
+        record["max_resend"], record["setup_flags"] = 16, network_publication.SETUP_GROUP
+        flow["strategy"], flow["receiver_timeout_ns"] = strategy, 5_000 * MS
+
+    @staticmethod
+    def address(listener: int) -> SocketAddress:
+        return SocketAddress("10.0.0.1", FIRST_PORT + listener)
+
+    def add_destination(self, listener: int) -> None:
+        """Have the sender send to a listener too."""
+        length, words = name_words(self.address(listener))
+        self.source.tell(
+            self.sender.commands, sender_state.ADD_DESTINATION, 0, listener, length, *words
+        )
+
+    def introduce(self, listener: int) -> None:
+        """A listener asks for the stream, as one with an explicit control address does."""
+        elicit = bytes((36, 0, 0, 0, 0, 0x80, 3, 0)) + bytes(20)
+        elicit += (100 + listener).to_bytes(8, "little")
+        self._deliver(self.source, 0, self.names[listener], np.frombuffer(elicit, np.uint8).copy())
+
+    def _deliver(self, pair: StreamPair, box: int, source: np.ndarray, buf: np.ndarray) -> None:
+        link.deliver(pair.links, box, source, 16, buf, 0, buf.size)
+
+    def turn(self) -> None:
+        """Sender, links, receivers, links; then the clock moves."""
+        now_ns = self.source.now_ns
+        for pair in self.listeners:
+            pair._on_events()
+            conductor_state.track(pair.conductor, now_ns, now_ns // MS)
+        sender.do_work(self.sender, now_ns)
+        for destination, datagram in self._leaving(self.source, 0):
+            for number, name in enumerate(self.names):
+                if name.tobytes() == destination:
+                    for item in self.weather(number, TO_RECEIVER, datagram):
+                        self._deliver(self.listeners[number], 1, self.source.names[0], item)
+        for number, pair in enumerate(self.listeners):
+            receiver.do_work(pair.receiver, now_ns)
+            for _, datagram in self._leaving(pair, 1):
+                for item in self.weather(number, TO_SENDER, datagram):
+                    self._deliver(self.source, 0, self.names[number], item)
+            if self.turns % self.poll_every[number] == 0:
+                pair.poll()
+        self.turns += 1
+        self.source.now_ns += self.source.turn_ns
+
+    def _leaving(self, pair: StreamPair, box: int) -> list[tuple[bytes, np.ndarray]]:
+        name, buf, found = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8), []
+        while True:
+            length, _ = link.take(pair.links, box, name, buf, 0, buf.size)
+            if length == link.NOTHING:
+                return found
+            found.append((name.tobytes(), buf[:length].copy()))
+
+    def publish(self, messages: list[bytes], turns_max: int = 20_000) -> None:
+        """Offer all messages until every listener has read them."""
+        pending = list(reversed(messages))
+        for _ in range(turns_max):
+            while pending and self.source.offer(pending[-1]) > 0:
+                pending.pop()
+            self.turn()
+            produced = self.source.log.producer_position()
+            if not pending and all(pair.value(SUB_POS) == produced for pair in self.listeners):
+                return
+        positions = [pair.value(SUB_POS) for pair in self.listeners]
+        raise AssertionError(f"not done after {turns_max} turns: {len(pending)} left, {positions}")
+
+    @property
+    def sender_position(self) -> int:
+        return int(counters.get(self.source.values, SND_POS))
