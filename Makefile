@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format image base-image lock nightly clean
+.PHONY: help run test lint format image base-image lock nightly bench clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -44,6 +44,10 @@ nightly: lint test ## the slow round: also without the JIT, with bounds checks, 
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit --timeout 900
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
+
+bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")
+	@.ci/setup.sh test
+	@$(BIN)/windtunnel bench $(ARGS)
 
 clean: ## remove what runs left on this machine, then what the tools left here (run folders stay)
 	@[ ! -x $(BIN)/windtunnel ] || $(BIN)/windtunnel clean

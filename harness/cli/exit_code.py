@@ -4,6 +4,8 @@
 """
 
 OK = 0
+NOTHING = 1
+"""A tool found nothing to look at: no driver, no file, or, for `driver-info`, no life in it."""
 INCONCLUSIVE = 2
 """Nothing was decided: a machine on which no run is possible, a run with missing evidence."""
 HARNESS = 3

@@ -12,14 +12,22 @@ from collections.abc import Sequence
 import click
 
 from harness.cli import exit_code
+from harness.cli.backlog import backlog
+from harness.cli.bench import bench
 from harness.cli.clean import clean
 from harness.cli.decisions import decisions
 from harness.cli.doctor import doctor
+from harness.cli.driver_info import driver_info
+from harness.cli.errors import errors
 from harness.cli.explain import explain
 from harness.cli.judge import judge
 from harness.cli.list import list_scenarios
+from harness.cli.logbuffer import logbuffer
+from harness.cli.loss import loss
 from harness.cli.report import report
 from harness.cli.run import run
+from harness.cli.stat import stat
+from harness.cli.streams import streams
 
 HELP = """Put Aeron streams into bad weather, and see what happens to them.
 
@@ -33,11 +41,19 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
   windtunnel doctor                       what this machine has, what will be used instead
+
+\b
+Tools that look into any Aeron driver, real or ours, while it runs or afterwards:
+
+\b
+  windtunnel stat --dir /dev/shm/aeron-me       its counters, live; --json, or a table in a pipe
+  windtunnel driver-info                        who it is, and whether it lives
 """
 
 EPILOG = """\b
 Exit codes: 0 PASS or UNSUPPORTED, 1 FAIL, 2 INCONCLUSIVE, 3 HARNESS (our side failed),
 64 wrong command line or scenario, 130 interrupted. Of several runs the worst counts.
+The tools that look into a driver: 0 shown, 1 nothing is there, 2 it cannot be read.
 
 \b
 Shell completion, scenario names included (bash; zsh and fish likewise):
@@ -88,7 +104,9 @@ def windtunnel(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (run, list_scenarios, explain, judge, report, decisions, doctor, clean):
+ABOUT_RUNS = (run, list_scenarios, explain, judge, report, decisions, doctor, clean)
+ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)
+for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench):
     windtunnel.add_command(command)
 
 

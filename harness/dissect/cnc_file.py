@@ -118,24 +118,36 @@ class CncFile:
 
     def errors(self) -> list[ErrorObservation]:
         """The distinct error log, oldest entry first."""
-        entries = []
+        return self.read_error_log()[0]
+
+    def read_error_log(self) -> tuple[list[ErrorObservation], str]:
+        """The distinct error log, and what is wrong behind its last entry; empty when nothing is.
+
+        An entry's length is written last, so one that a driver is just making is no damage.
+        """
+        entries: list[ErrorObservation] = []
         at = 0
         log = self.error_log
         while at + ERROR_HEADER_LENGTH <= len(log):
             length, count = (int(each) for each in log[at : at + 8].view("<i4"))
-            if length < ERROR_HEADER_LENGTH or at + length > len(log):
+            if length == 0:
                 break
+            if length < ERROR_HEADER_LENGTH or at + length > len(log):
+                return entries, f"entry {len(entries)} at {at}: its length is {length}"
             last_ms, first_ms = (int(each) for each in log[at + 8 : at + 24].view("<i8"))
             text = log[at + ERROR_HEADER_LENGTH : at + length].tobytes()
             entries.append(
                 ErrorObservation(count, first_ms, last_ms, text.decode("utf-8", "replace"))
             )
             at += (length + 7) & ~7
-        return entries
+        return entries, ""
 
 
-def read_cnc(buf: NDArray[np.uint8]) -> CncFile | None:
-    """Views of the sections, or None while the driver has not finished making the file."""
+def section_ends(buf: NDArray[np.uint8]) -> list[int] | None:
+    """Where each section ends, in the order of the file; None while the header is not finished.
+
+    Raises CncFileError when no driver writes such a header. The file may be shorter than it says.
+    """
     if len(buf) < HEADER_LENGTH:
         return None
     header = buf[: HEADER.itemsize].view(HEADER)[0]
@@ -148,17 +160,24 @@ def read_cnc(buf: NDArray[np.uint8]) -> CncFile | None:
     lengths = [int(header[f"{name}_length"]) for name in names]
     if min(lengths) < 0 or lengths[0] < RING_TRAILER_LENGTH:
         raise CncFileError(f"section lengths {lengths}: not those of a cnc file")
-    ends = (HEADER_LENGTH + np.cumsum(lengths)).tolist()
-    if ends[-1] > len(buf):
+    ends: list[int] = (HEADER_LENGTH + np.cumsum(lengths)).tolist()
+    return ends
+
+
+def read_cnc(buf: NDArray[np.uint8]) -> CncFile | None:
+    """Views of the sections, or None while the driver has not finished making the file."""
+    ends = section_ends(buf)
+    if ends is None or ends[-1] > len(buf):
         return None
+    header = buf[: HEADER.itemsize].view(HEADER)[0]
     to_driver_end, metadata_start, metadata_end, values_end, error_end = ends
     heartbeat_at = to_driver_end - RING_TRAILER_LENGTH + RING_HEARTBEAT_OFFSET
-    values_count = lengths[3] // VALUE.itemsize
-    count = min(values_count, lengths[2] // METADATA.itemsize)
+    values_count = (values_end - metadata_end) // VALUE.itemsize
+    count = min(values_count, (metadata_end - metadata_start) // METADATA.itemsize)
     metadata = buf[metadata_start : metadata_start + count * METADATA.itemsize]
     values = buf[metadata_end : metadata_end + count * VALUE.itemsize]
     return CncFile(
-        version=version,
+        version=int(header["cnc_version"]),
         pid=int(header["pid"]),
         start_timestamp_ms=int(header["start_timestamp_ms"]),
         client_liveness_timeout_ns=int(header["client_liveness_timeout_ns"]),

@@ -2,10 +2,12 @@
 
     0                    8          12         16               20
     +--------------------+----------+----------+----------------+---------
-    | registration id    | session  | stream   | channel length | channel
+    | registration id    | session  | stream   | channel length | channel         of a stream
     +--------------------+----------+----------+----------------+---------
+    | channel length | channel                                                    of an endpoint
+    +----------------+---------
 
-Source: specification section 8.
+A channel is cut to what the key holds. Source: specification section 8.
 """
 
 from collections.abc import Iterable
@@ -18,8 +20,14 @@ SENDER_POSITION = 2
 RECEIVER_HWM = 3
 SUBSCRIBER_POSITION = 4
 RECEIVER_POSITION = 5
+SEND_CHANNEL_STATUS = 6
+RECEIVE_CHANNEL_STATUS = 7
 SENDER_LIMIT = 9
+PER_IMAGE = 10
 PUBLISHER_POSITION = 12
+SENDER_BACK_PRESSURE_EVENTS = 13
+FLOW_CONTROL_RECEIVERS = 17
+DESTINATIONS = 18
 SENDER_NAKS_RECEIVED = 19
 RECEIVER_NAKS_SENT = 20
 
@@ -38,6 +46,7 @@ STREAM_NAMES = {
 NAKS_SENT_TOTAL = 5
 NAKS_RECEIVED_TOTAL = 6
 INVALID_PACKETS = 14
+SOFTWARE_VERSION = 34
 RETRANSMITTED_BYTES = 36
 SYSTEM_NAMES = {
     NAKS_SENT_TOTAL: "NAKs sent",
@@ -45,6 +54,32 @@ SYSTEM_NAMES = {
     INVALID_PACKETS: "Invalid packets",
     RETRANSMITTED_BYTES: "Retransmitted bytes",
 }
+
+
+OF_A_STREAM = frozenset(
+    {*STREAM_NAMES, PER_IMAGE, SENDER_BACK_PRESSURE_EVENTS, FLOW_CONTROL_RECEIVERS}
+)
+"""Types with the key of a stream."""
+OF_AN_ENDPOINT = frozenset({SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATIONS})
+"""Types with the key of a channel endpoint."""
+
+STREAM_CHANNEL_AT = 16
+ENDPOINT_CHANNEL_AT = 0
+
+
+def identity(counter: CounterFacts) -> int:
+    """A system counter's id, or the registration id in the key of a stream counter."""
+    key = bytes.fromhex(counter.key_hex)
+    length = 4 if counter.type_id == SYSTEM else 8
+    return int.from_bytes(key[:length], "little", signed=True)
+
+
+def channel(counter: CounterFacts) -> str:
+    """The channel in the key of a stream's or an endpoint's counter."""
+    key = bytes.fromhex(counter.key_hex)
+    at = ENDPOINT_CHANNEL_AT if counter.type_id in OF_AN_ENDPOINT else STREAM_CHANNEL_AT
+    length = int.from_bytes(key[at : at + 4], "little", signed=True)
+    return key[at + 4 : at + 4 + max(0, length)].decode("utf-8", "replace")
 
 
 def session_and_stream(counter: CounterFacts) -> tuple[int, int]:

@@ -14,7 +14,8 @@ from typing import BinaryIO
 
 from driver.client.aeron import Aeron
 from driver.client.assembler import FragmentAssembler
-from driver.client.image import Header, Image
+from driver.client.header import Header
+from driver.client.image import Image
 from driver.client.subscription import Subscription
 from harness.artifact.application import SubscriberFacts
 from harness.artifact.delivery import DELIVERY

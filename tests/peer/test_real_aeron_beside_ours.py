@@ -20,7 +20,7 @@ ENDS = {"ours": OurEnd, "real": RealEnd}
 def our_driver(folder):
     context = Context(
         dir=folder / "ours", threading_mode=SHARED, shared_idle_strategy="sleep-ns",
-        shared_idle_sleep_ns=50_000,
+        shared_idle_init_args="50us",
     )  # fmt: skip
     with MediaDriver(context):
         yield context.dir

@@ -15,6 +15,7 @@ MODULE_HOMES = {
     "numba": (
         "driver/base/",
         "harness/kernel.py",
+        "harness/inspect/compare_and_swap.py",
         "harness/middlebox/libc.py",
         "tests/",
     ),

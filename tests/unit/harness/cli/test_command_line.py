@@ -27,7 +27,18 @@ def loaded_by(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("run", "--help"), ("--version",), ("frob",), ()], ids=str
+    "arguments",
+    [
+        ("--help",),
+        ("run", "--help"),
+        ("stat", "--help"),
+        ("logbuffer", "--help"),
+        ("driver-info", "--help"),
+        ("--version",),
+        ("frob",),
+        (),
+    ],
+    ids=str,
 )
 def test_answers_without_loading_anything_heavy(arguments: tuple[str, ...]) -> None:
     done = loaded_by(*arguments)
@@ -42,6 +53,8 @@ def test_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[st
     assert root.main(["--help"]) == 0
     told = capsys.readouterr().out
     for name in ("run", "list", "explain", "judge", "report", "decisions", "doctor", "clean"):
+        assert f"\n  {name} " in told
+    for name in ("stat", "streams", "backlog", "loss", "errors", "logbuffer", "driver-info"):
         assert f"\n  {name} " in told
     assert "2 INCONCLUSIVE" in told
 

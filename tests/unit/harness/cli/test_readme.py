@@ -22,7 +22,7 @@ def test_its_example_is_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_it_names_every_command() -> None:
-    rows = set(re.findall(r"^\| `(\w+)", README, re.MULTILINE))
+    rows = set(re.findall(r"^\| `([\w-]+)", README, re.MULTILINE))
     assert rows == set(windtunnel.commands)
 
 

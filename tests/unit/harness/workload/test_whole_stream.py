@@ -31,7 +31,7 @@ from tests.unit.harness.workload.small_case import LONGEST, MTU, SEED, TERM_LENG
 def make_driver(folder):
     context = Context(
         dir=folder / "aeron", threading_mode=SHARED, shared_idle_strategy="sleep-ns",
-        shared_idle_sleep_ns=50_000,
+        shared_idle_init_args="50us",
     )  # fmt: skip
     return MediaDriver(context)
 

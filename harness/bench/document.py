@@ -1,0 +1,62 @@
+"""A benchmark as one JSON document: machine, settings, every reading, every figure.
+
+Nothing is rounded and no reading is left out, void ones with their reasons included, so that the
+table can be drawn and other ratios computed from it again.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+from harness.bench.figures import Comparison, Spread
+from harness.bench.machine import BenchMachine
+from harness.bench.measure import Reading
+from harness.bench.plan import BenchSettings
+from harness.bench.subject import SUBJECTS, c_version
+
+SCHEMA = "windtunnel-bench/1"
+CLIENT = "windtunnel client (driver.client): exclusive publication, batch offers, block polls"
+
+
+def bench_document(
+    machine: BenchMachine,
+    settings: BenchSettings,
+    readings: list[Reading],
+    comparisons: list[Comparison],
+) -> dict[str, Any]:
+    """The document."""
+    return {
+        "schema": SCHEMA,
+        "machine": asdict(machine) | {"warning": machine.warning},
+        "client": CLIENT,
+        "drivers": {name: SUBJECTS[name].title for name in settings.drivers},
+        "pyaeron": c_version(),
+        "settings": asdict(settings),
+        "figures": [_figure(each) for each in comparisons],
+        "readings": [asdict(reading) for reading in readings],
+    }
+
+
+def _figure(comparison: Comparison) -> dict[str, Any]:
+    figure = comparison.figure
+    return {
+        "name": figure.name,
+        "case": figure.case,
+        "unit": figure.unit,
+        "better": "more" if figure.is_more_better else "less",
+        "ours": _spread(comparison.ours),
+        "c": _spread(comparison.c),
+        "ratio": comparison.ratio,
+        "floor": comparison.floor,
+        "holds": comparison.holds,
+    }
+
+
+def _spread(spread: Spread | None) -> dict[str, Any] | None:
+    if spread is None:
+        return None
+    return {
+        "median": spread.median,
+        "min": spread.least,
+        "max": spread.most,
+        "values": list(spread.values),
+    }

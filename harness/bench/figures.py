@@ -1,0 +1,174 @@
+"""What readings come to: medians and extremes of each driver, the ratio of ours to C's, floors.
+
+    ratio = median of ours / median of C's
+
+Where more is better a floor is the least that the ratio may be; where less is better, the most. A
+figure without valid readings of both drivers has no ratio, and then its floor is not met.
+"""
+
+import json
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.bench.measure import PERCENTILES, Reading
+from harness.bench.plan import CASES, BenchCase
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number that is measured of each driver."""
+
+    name: str
+    case: str
+    value: str
+    """Which of the values of a reading."""
+    unit: str
+    is_more_better: bool
+
+
+@dataclass(frozen=True)
+class Spread:
+    """All good readings of one driver."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def least(self) -> float:
+        return min(self.values)
+
+    @property
+    def most(self) -> float:
+        return max(self.values)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One figure of both drivers."""
+
+    figure: Figure
+    ours: Spread | None
+    c: Spread | None
+    floor: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times C's median ours is; None where one of them is missing."""
+        if self.ours is None or self.c is None or self.c.median <= 0:
+            return None
+        return self.ours.median / self.c.median
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the floor is met; None where there is none."""
+        if self.floor is None:
+            return None
+        if self.ratio is None:
+            return False
+        return self.ratio >= self.floor if self.figure.is_more_better else self.ratio <= self.floor
+
+
+def _figures_of(case: BenchCase) -> list[Figure]:
+    def figure(suffix: str, value: str, unit: str, is_more_better: bool) -> Figure:
+        return Figure(case.name + suffix, case.name, value, unit, is_more_better)
+
+    if case.kind == "startup":
+        return [
+            figure("", "startup", "ms", False),
+            figure("-rss", "rss", "MB", False),
+        ]
+    memory = figure("-rss", "rss", "MB", False)
+    if case.kind == "echo":
+        return [
+            *(figure(f"-{name}", name, "us", False) for name in PERCENTILES),
+            memory,
+        ]
+    return [
+        figure("", "messages", "messages/s", True),
+        figure("-mb", "megabytes", "MB/s", True),
+        figure("-cpu", "processor", "ns/message", False),
+        memory,
+    ]
+
+
+FIGURES = tuple(figure for case in CASES for figure in _figures_of(case))
+NAMES = tuple(figure.name for figure in FIGURES)
+
+DEFAULT_FLOORS = {
+    "udp-1344": 3.0,
+    "udp-32": 1.0,
+    "ipc-32": 0.5,
+    "rtt-udp-p50": 1.5,
+    "rtt-ipc-p50": 1.5,
+}
+assert set(DEFAULT_FLOORS) <= set(NAMES)
+
+
+def read_floors(texts: Iterable[str]) -> dict[str, float]:
+    """The default floors, changed by `name=ratio` or by JSON files of such pairs, later ones win.
+
+    Raises ValueError saying what was expected; OSError for a file.
+    """
+    floors = dict(DEFAULT_FLOORS)
+    for text in texts:
+        name, mark, ratio = text.partition("=")
+        pairs = {name: ratio} if mark and name in NAMES else _pairs_of_file(text)
+        for key, value in pairs.items():
+            if key not in NAMES:
+                raise ValueError(f"{key!r} is no figure; there are {', '.join(NAMES)}")
+            floors[key] = _ratio(key, value)
+    return floors
+
+
+def _ratio(name: str, value: object) -> float:
+    try:
+        ratio = float(value)  # type: ignore[arg-type]  # any value of JSON; refused below
+    except (TypeError, ValueError):
+        ratio = math.nan
+    if not 0 < ratio < math.inf:
+        raise ValueError(f"floor of {name}: expected a ratio above 0, found {value!r}")
+    return ratio
+
+
+def _pairs_of_file(text: str) -> dict[str, object]:
+    path = Path(text)
+    if "=" in text and not path.exists():
+        raise ValueError(f"{text!r}: no such figure; there are {', '.join(NAMES)}")
+    try:
+        pairs = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: expected JSON: {error}") from error
+    if not isinstance(pairs, dict):
+        raise ValueError(f"{path}: expected an object of name and ratio")
+    return pairs
+
+
+def compare(readings: Iterable[Reading], floors: dict[str, float]) -> list[Comparison]:
+    """Every figure that any reading was made for, in the order of the cases."""
+    kept = list(readings)
+    measured = {reading.case for reading in kept}
+    return [
+        Comparison(
+            figure,
+            _spread(kept, figure, "ours"),
+            _spread(kept, figure, "c"),
+            floors.get(figure.name),
+        )
+        for figure in FIGURES
+        if figure.case in measured
+    ]
+
+
+def _spread(readings: list[Reading], figure: Figure, driver: str) -> Spread | None:
+    values = tuple(
+        reading.values[figure.value]
+        for reading in readings
+        if reading.driver == driver and reading.case == figure.case and not reading.void
+    )
+    return Spread(values) if values else None

@@ -1,0 +1,118 @@
+"""One driver running in a process and a directory of its own, both gone afterwards.
+
+    with DriverHost(OURS, settings, folder) as host:
+        host.start_up_ns      from before the process was made to a ready cnc file
+
+Ready is what a client waits for: the file's version is in place and the conductor has given its
+first sign of life. The time includes that of the Python interpreter which both drivers live in.
+"""
+
+import contextlib
+import shutil
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.bench.plan import BenchSettings
+from harness.bench.subject import DriverSubject, environment
+from harness.capture import process_facts
+from harness.capture.process_facts import Memory
+from harness.dissect.cnc_file import CncFileError, map_cnc
+from harness.orchestrate.lab import LabError
+from harness.orchestrate.process import LocalProcess
+
+LOOK_S = 0.0005
+START_LIMIT_S = 300.0
+"""Long enough for a first start, which compiles."""
+END_LIMIT_S = 20.0
+
+
+class DriverHost:
+    """A driver from its start to its end."""
+
+    def __init__(self, subject: DriverSubject, settings: BenchSettings, folder: Path) -> None:
+        self.subject = subject
+        self.directory = folder / "aeron"
+        self.start_up_ns = 0
+        self.exit_code: int | None = None
+        self._folder = folder
+        self._environment = environment(subject, settings, self.directory)
+        self._process: LocalProcess | None = None
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        started_ns = time.monotonic_ns()
+        self._process = LocalProcess(
+            self.subject.title,
+            self.subject.command(),
+            env=self._environment,
+            cwd=Path.cwd(),
+            log=self._folder / "driver.log",
+        )
+        try:
+            self._wait_until_ready(started_ns + int(START_LIMIT_S * 1e9))
+        except BaseException:
+            self._end()
+            raise
+        self.start_up_ns = time.monotonic_ns() - started_ns
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def processor_ns(self) -> int:
+        """Processor time so far; 0 once it is gone."""
+        with contextlib.suppress(OSError):
+            return process_facts.processor_ns(self.pid)
+        return 0
+
+    def memory(self) -> Memory:
+        """Memory now; nothing once it is gone."""
+        with contextlib.suppress(OSError):
+            return process_facts.memory(self.pid)
+        return Memory(0, 0)
+
+    def _wait_until_ready(self, deadline_ns: int) -> None:
+        assert self._process is not None
+        while not self._is_ready():
+            code = self._process.poll()
+            if code is not None:
+                raise LabError(
+                    f"{self.subject.title} ended at its start with exit code {code}: "
+                    f"{self._process.tail()}"
+                )
+            if time.monotonic_ns() > deadline_ns:
+                raise LabError(
+                    f"{self.subject.title} was not ready within {START_LIMIT_S:g} s: "
+                    f"{self._process.tail()}"
+                )
+            time.sleep(LOOK_S)
+
+    def _is_ready(self) -> bool:
+        try:
+            cnc = map_cnc(self.directory / "cnc.dat")
+        except CncFileError:
+            return False
+        return cnc is not None and cnc.pid != 0 and int(cnc.heartbeat[0]) > 0
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self.exit_code = self._process.wait(END_LIMIT_S)
+            self._process.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,157 @@
+"""The load generators of one measurement: two processes of the workload, each with a board.
+
+    with Loads(case, ...) as loads:
+        loads.wait_until_flowing()
+        loads.count        messages that arrived, or went round, up to now
+        loads.finish()     nothing is missing, or MeasurementError
+
+All trouble is a MeasurementError: a load that ended, a fault on a board, a wait that was too long.
+"""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.artifact.bench_board import Board, Fault, Order, State
+from harness.bench.plan import BenchCase, Kind, stream_id
+from harness.orchestrate.process import LocalProcess
+
+ROLES: dict[Kind, tuple[str, str]] = {"stream": ("source", "sink"), "echo": ("ping", "pong")}
+"""Who sends, who answers."""
+
+LOOK_S = 0.002
+FLOW_LIMIT_S = 180.0
+"""Long enough for kernels that are not compiled yet."""
+DRAIN_LIMIT_S = 10.0
+END_LIMIT_S = 15.0
+
+
+class MeasurementError(Exception):
+    """A reading that is worth nothing; the text says why."""
+
+
+class Loads:
+    """Two load processes over one driver."""
+
+    def __init__(
+        self,
+        case: BenchCase,
+        folder: Path,
+        *,
+        aeron_dir: Path,
+        channels: tuple[str, str],
+        idle: str,
+        limit_s: float,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._folder = folder
+        self._arguments = [
+            *("--aeron-dir", str(aeron_dir)),
+            *("--channel", channels[0]),
+            *("--reply-channel", channels[1]),
+            *("--stream-id", str(stream_id(case))),
+            *("--message-length", str(case.message_length)),
+            *("--idle", idle),
+            *("--limit", str(limit_s)),
+        ]
+        self._environment = environment
+        self._roles = ROLES[case.kind]
+        self.boards: dict[str, Board] = {}
+        self._processes: dict[str, LocalProcess] = {}
+        self._counting = self._roles[1] if case.kind == "stream" else self._roles[0]
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for role in self._roles:
+                self._start(role)
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            for board in self.boards.values():
+                board.order = Order.LEAVE
+            for process in self._processes.values():
+                process.wait(END_LIMIT_S)
+        self._kill()
+
+    def _start(self, role: str) -> None:
+        board = self.boards[role] = Board.create(self._folder / f"{role}.board")
+        command = [sys.executable, "-m", "harness.workload.bench_load", role]
+        self._processes[role] = LocalProcess(
+            role,
+            [*command, "--board", str(board.path), *self._arguments],
+            env=self._environment,
+            cwd=Path.cwd(),
+            log=self._folder / f"{role}.log",
+        )
+
+    def _kill(self) -> None:
+        for process in self._processes.values():
+            with contextlib.suppress(OSError):
+                process.kill()
+
+    @property
+    def count(self) -> int:
+        """Messages that arrived in order, or went round."""
+        return self.boards[self._counting].message_count
+
+    @property
+    def board(self) -> Board:
+        """The board of the load that counts."""
+        return self.boards[self._counting]
+
+    def check(self) -> None:
+        """Raise MeasurementError unless both loads are alive and content."""
+        for role, board in self.boards.items():
+            if board.fault is not Fault.NONE:
+                raise MeasurementError(f"{role}: {board.fault_text}")
+        for role, process in self._processes.items():
+            code = process.poll()
+            if code is not None:
+                tail = process.tail(1)
+                raise MeasurementError(f"{role} ended with exit code {code}: {tail}")
+
+    def wait_until_flowing(self) -> None:
+        """Wait until the first messages have gone all the way."""
+        self._wait(lambda: self.count > 0, FLOW_LIMIT_S, "no message has arrived")
+
+    def sleep(self, seconds: float) -> None:
+        """Let the loads run; they are looked at once, at the end."""
+        time.sleep(seconds)
+        self.check()
+
+    def finish(self) -> None:
+        """End the traffic; every message that was sent must have arrived in the end."""
+        first, second = (self.boards[role] for role in self._roles)
+        first.order = Order.STOP
+        self._wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
+        sent = first.message_count
+        self._wait(
+            lambda: second.message_count >= sent,
+            DRAIN_LIMIT_S,
+            f"of {sent} messages that were sent some never arrived",
+        )
+        # A ping may have been stopped between an offer and its echo.
+        if second.message_count > sent + (self._roles[0] == "ping"):
+            raise MeasurementError(f"sent {sent} messages, received {second.message_count}")
+
+    def _wait(self, condition: Callable[[], bool], limit_s: float, problem: str) -> None:
+        deadline_s = time.monotonic() + limit_s
+        while not condition():
+            self.check()
+            if time.monotonic() > deadline_s:
+                raise MeasurementError(f"{problem} within {limit_s:g} s")
+            time.sleep(LOOK_S)

@@ -1,0 +1,144 @@
+"""One measurement of one driver: a reading, or why there is none.
+
+    connect | first second dropped | sample 1 ......... sample 2 | drain, compare | end
+                                     count, time, processor time
+
+Figures are differences of the two samples. A reading is void when a message was lost, came out of
+order or twice, when a process died, or when kernels were compiled in between.
+"""
+
+import socket
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from harness.artifact.bench_board import latencies_file
+from harness.bench.host import DriverHost
+from harness.bench.loads import Loads, MeasurementError
+from harness.bench.plan import BenchCase, BenchSettings, channel
+from harness.bench.subject import plain_environment
+from harness.kernel import cache_root
+
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+NO_ROUND_TRIPS = "no message went round while it was measured"
+LOAD_LIMIT_S = 240.0
+"""On top of the measured time: a load that nobody ends is gone some time."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one measurement gave."""
+
+    driver: str
+    case: str
+    round_index: int
+    values: dict[str, float] = field(default_factory=dict)
+    """By the name of the figure; empty for a void reading."""
+    void: str = ""
+    """Why the reading is worth nothing; empty for a good one."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All counters at one moment."""
+
+    now_ns: int
+    wall_ns: int
+    count: int
+    processor_ns: int
+
+
+def stream_values(first: Sample, second: Sample, message_length: int) -> dict[str, float]:
+    """Messages and megabytes a second, nanoseconds of the driver's processor time a message.
+
+    Raises MeasurementError when nothing arrived in between.
+    """
+    messages = second.count - first.count
+    if messages <= 0:
+        raise MeasurementError("no message arrived while it was measured")
+    rate = messages * 1e9 / (second.now_ns - first.now_ns)
+    return {
+        "messages": rate,
+        "megabytes": rate * message_length / 1e6,
+        "processor": (second.processor_ns - first.processor_ns) / messages,
+    }
+
+
+def echo_values(latencies_ns: np.ndarray) -> dict[str, float]:
+    """Percentiles in microseconds. Raises MeasurementError where there are no round trips."""
+    if latencies_ns.size == 0:
+        raise MeasurementError(NO_ROUND_TRIPS)
+    found = np.percentile(latencies_ns, list(PERCENTILES.values()), method="higher") / 1e3
+    return dict(zip(PERCENTILES, found.tolist(), strict=True))
+
+
+def compiled_between(root: Path, first_ns: int, second_ns: int) -> bool:
+    """Whether a compiled kernel was written to the cache between two times of the wall clock."""
+    written = (path.stat().st_mtime_ns for path in root.glob("*/**/*.nbi"))
+    return any(first_ns <= at_ns <= second_ns for at_ns in written)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody uses now, all different."""
+    with ExitStack() as closing:
+        sockets = [
+            closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            for _ in range(count)
+        ]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def measure(
+    case: BenchCase, host: DriverHost, settings: BenchSettings, folder: Path, round_index: int
+) -> Reading:
+    """Measure one case on a driver that runs."""
+    name = host.subject.name
+    try:
+        if case.kind == "startup":
+            values = {"startup": host.start_up_ns / 1e6, "rss": host.memory().resident / 1e6}
+        else:
+            values = _under_load(case, host, settings, folder)
+        if not host.is_alive:
+            raise MeasurementError("the driver ended")
+    except MeasurementError as error:
+        return Reading(name, case.name, round_index, void=str(error))
+    return Reading(name, case.name, round_index, values)
+
+
+def _under_load(
+    case: BenchCase, host: DriverHost, settings: BenchSettings, folder: Path
+) -> dict[str, float]:
+    there, back = (channel(case.medium, settings, port) for port in free_ports(2))
+    with Loads(
+        case,
+        folder,
+        aeron_dir=host.directory,
+        channels=(there, back),
+        idle=settings.client_idle,
+        limit_s=settings.warm_up_s + settings.seconds + LOAD_LIMIT_S,
+        environment=plain_environment(),
+    ) as loads:
+        loads.wait_until_flowing()
+        loads.sleep(settings.warm_up_s)
+        first = _sample(loads, host)
+        loads.sleep(settings.seconds)
+        second = _sample(loads, host)
+        resident = host.memory().resident / 1e6
+        loads.finish()
+    if compiled_between(cache_root(), first.wall_ns, second.wall_ns):
+        raise MeasurementError("kernels were compiled on this machine while it was measured")
+    if case.kind == "stream":
+        values = stream_values(first, second, case.message_length)
+    else:
+        latencies = np.memmap(latencies_file(loads.board.path), dtype=np.int64, mode="r")
+        values = echo_values(np.asarray(latencies[first.count : second.count]))
+    return values | {"rss": resident}
+
+
+def _sample(loads: Loads, host: DriverHost) -> Sample:
+    return Sample(time.monotonic_ns(), time.time_ns(), loads.count, host.processor_ns())

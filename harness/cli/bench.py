@@ -1,0 +1,195 @@
+"""`windtunnel bench`: our driver and the real C driver by turns, and how they compare."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli import exit_code
+from harness.cli.bench_table import number, show, view
+from harness.cli.failure import Failure, one_line
+
+if TYPE_CHECKING:
+    from harness.bench.measure import Reading
+    from harness.bench.plan import BenchSettings
+    from harness.bench.subject import DriverSubject
+
+FLOOR_MISSED = 1
+
+
+def _pairs(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    """NAME=VALUE options as a mapping."""
+    found = {}
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not mark or not name:
+            raise click.BadParameter(f"expected NAME=VALUE, found {text!r}")
+        found[name] = value
+    return found
+
+
+def _names(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> tuple[str, ...] | None:
+    """A list with commas; what may stand in it is looked at later."""
+    return None if text is None else tuple(part.strip() for part in text.split(","))
+
+
+@click.command(
+    short_help="Measure our driver beside the real C driver.",
+    epilog="\b\nExit codes: 0 measured; 1 a floor was missed (--enforce); 2 a reading is void;\n"
+    "3 a driver cannot be started; 64 wrong command line.\n",
+)
+@click.option("--rounds", type=click.IntRange(1, 1000), default=3, show_default=True)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 600.0),
+    default=2.0,
+    show_default=True,
+    help="How long each reading is, after a first second that does not count.",
+)
+@click.option("--only", callback=_names, metavar="CASE,...", help="[default: all cases]")
+@click.option("--drivers", callback=_names, metavar="ours,c", help="[default: both]")
+@click.option("--window", default="2m", show_default=True, help="rcv-wnd and socket buffers.")
+@click.option("--term-length", default="16m", show_default=True)
+@click.option("--mtu", default="", help="[default: the driver's own]")
+@click.option(
+    "--threading-mode",
+    type=click.Choice(["DEDICATED", "SHARED_NETWORK", "SHARED"], case_sensitive=False),
+    default="DEDICATED",
+    show_default=True,
+    help="Of both drivers.",
+)
+@click.option(
+    "--client-idle",
+    type=click.Choice(["yield", "spin", "sleep"]),
+    default="yield",
+    show_default=True,
+    help="What a client does when it can do nothing.",
+)
+@click.option(
+    "--set", "both_set", multiple=True, callback=_pairs, metavar="AERON_X=...", help="For both."
+)
+@click.option(
+    "--ours-set", multiple=True, callback=_pairs, metavar="AERON_X=...", help="For ours alone."
+)
+@click.option(
+    "--floor",
+    "floors",
+    multiple=True,
+    metavar="FIGURE=RATIO|FILE",
+    help="Least ratio of a figure (most, where less is better); a FILE is JSON of such pairs.",
+)
+@click.option("--enforce", is_flag=True, help="Exit 1 where a floor is missed.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write everything into a file, - for stdout in place of the table.",
+)
+def bench(
+    rounds: int,
+    seconds: float,
+    only: tuple[str, ...] | None,
+    drivers: tuple[str, ...] | None,
+    window: str,
+    term_length: str,
+    mtu: str,
+    threading_mode: str,
+    client_idle: str,
+    both_set: dict[str, str],
+    ours_set: dict[str, str],
+    floors: tuple[str, ...],
+    enforce: bool,
+    json_file: Path | None,
+) -> int:
+    """Measure our driver and the real Aeron C driver by turns, under the same loads.
+
+    Cases: startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc. Both drivers serve the same client,
+    ours. A reading in which a message was lost or came out of order is void.
+
+    \b
+      windtunnel bench                                 everything, some two minutes
+      windtunnel bench --only udp-1344 --rounds 5 --json bench.json
+      windtunnel bench --only rtt-udp --client-idle spin --set AERON_SENDER_IDLE_STRATEGY=noop
+      windtunnel bench --floor udp-1344=20 --enforce
+    """
+    from harness.bench.plan import CASE_NAMES, BenchSettings
+    from harness.bench.subject import SUBJECTS
+
+    settings = BenchSettings(
+        rounds=rounds,
+        seconds=seconds,
+        cases=_known("--only", only, CASE_NAMES),
+        drivers=_known("--drivers", drivers, tuple(SUBJECTS)),
+        window=window,
+        term_length=term_length,
+        mtu=mtu,
+        threading_mode=threading_mode.upper(),
+        client_idle=client_idle,
+        both_set=both_set,
+        ours_set=ours_set,
+    )
+    return _run(settings, floors, enforce, json_file)
+
+
+def _known(option: str, chosen: tuple[str, ...] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    if chosen is None:
+        return known
+    for name in chosen:
+        if name not in known:
+            raise click.UsageError(f"{option}: {name!r} is not one of {', '.join(known)}")
+    return tuple(name for name in known if name in chosen)
+
+
+def _run(
+    settings: "BenchSettings", floor_texts: tuple[str, ...], enforce: bool, json_file: Path | None
+) -> int:
+    from harness.bench import machine, rounds
+    from harness.bench.document import bench_document
+    from harness.bench.figures import compare, read_floors
+    from harness.orchestrate.cancel import Cancellation, Cancelled
+
+    try:
+        floors = read_floors(floor_texts)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(f"--floor: {error}") from error
+    seen = machine.look()
+    if seen.warning:
+        _note(seen.warning)
+    try:
+        with one_line(), Cancellation():
+            readings = rounds.run_rounds(settings, _tell_start, _tell_reading)
+    except Cancelled as cancelled:
+        raise Failure(str(cancelled), cancelled.exit_code) from cancelled
+    comparisons = compare(readings, floors)
+    document = bench_document(seen, settings, readings, comparisons)
+    if json_file is not None and str(json_file) != "-":
+        json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if str(json_file) == "-":
+        click.echo(json.dumps(document))
+    else:
+        show(view(seen, settings, readings, comparisons))
+    if enforce and any(each.holds is False for each in comparisons):
+        return FLOOR_MISSED
+    return exit_code.INCONCLUSIVE if any(each.void for each in readings) else exit_code.OK
+
+
+def _note(text: str) -> None:
+    click.echo(f"windtunnel bench: {text}", err=True)
+
+
+def _tell_start(round_index: int, subject: "DriverSubject") -> None:
+    which = "unmeasured" if round_index < 0 else f"round {round_index + 1}"
+    _note(f"{which}: {subject.title}")
+
+
+def _tell_reading(reading: "Reading") -> None:
+    if reading.void:
+        _note(f"  {reading.case}: VOID: {reading.void}")
+    else:
+        name, value = next(iter(reading.values.items()))
+        _note(f"  {reading.case}: {name} {number(value)}")

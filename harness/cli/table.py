@@ -1,0 +1,114 @@
+"""What a tool shows, before anybody has decided how: a heading, rows, a closing line, a document.
+
+    pipe        columns padded to their widest cell, two spaces between; no escape sequence
+    terminal    the same, cut to the window; what has changed is bold
+    machine     the document, as JSON
+
+Texts come from files of others: what is not printable is written as an escape before it is shown.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+GAP = "  "
+FRAME_LINES = 4
+"""Of a picture, beside the table: heading, what is hidden, closing line, problem."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A title, and whether its cells are numbers."""
+
+    title: str
+    is_number: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """One look at something."""
+
+    heading: str
+    columns: tuple[Column, ...]
+    rows: list[tuple[str, ...]]
+    "As many cells as columns; a cell of several lines makes a row of several lines."
+    document: dict[str, Any]
+    closing: str = ""
+    problem: str = ""
+    "What could not be read; shown on stderr, and makes the command exit 2."
+    keys: list[object] = field(default_factory=list)
+    "One a row, where a live view shall show what has changed: equal from look to look."
+
+
+def printable(text: str) -> str:
+    """The text with escapes in place of what a terminal would obey; line ends and all else stay."""
+    kept = (
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
+        for each in text.replace("\r\n", "\n").expandtabs(4)
+    )
+    return "".join(kept)
+
+
+def plain_lines(view: View) -> Iterator[str]:
+    """The view as lines of text."""
+    yield printable(view.heading)
+    for _, line in _table_lines(view):
+        yield line
+    if view.closing:
+        yield printable(view.closing)
+
+
+def _table_lines(view: View) -> Iterator[tuple[int | None, str]]:
+    """Each line of the table with the index of its row; the titles' is None. Empty without rows."""
+    if not view.rows:
+        return
+    rows = [[printable(cell).rstrip("\n").split("\n") for cell in row] for row in view.rows]
+    titles = [[column.title] for column in view.columns]
+    widths = [
+        max(len(line) for row in [titles, *rows] for line in row[index])
+        for index in range(len(view.columns))
+    ]
+    yield None, _line(view.columns, widths, [column.title for column in view.columns])
+    for index, row in enumerate(rows):
+        for line in range(max(len(cell) for cell in row)):
+            yield index, _line(view.columns, widths, [_at(cell, line) for cell in row])
+
+
+def _at(lines: list[str], index: int) -> str:
+    return lines[index] if index < len(lines) else ""
+
+
+def _line(columns: tuple[Column, ...], widths: list[int], cells: list[str]) -> str:
+    padded = (
+        cell.rjust(width) if column.is_number else cell.ljust(width)
+        for column, width, cell in zip(columns, widths, cells, strict=True)
+    )
+    return GAP.join(padded).rstrip()
+
+
+def drawn(view: View, changed: set[object], lines_max: int) -> "RenderableType":
+    """The view for a window of so many lines; rows of `changed` keys stand out."""
+    from rich.console import Group
+    from rich.text import Text
+
+    def text(line: str, style: str = "") -> Text:
+        return Text(line, style=style, no_wrap=True, overflow="ellipsis")
+
+    lines = list(_table_lines(view))
+    room = max(2, lines_max - FRAME_LINES)
+    parts = [text(printable(view.heading), "dim")]
+    for index, line in lines[:room]:
+        key = view.keys[index] if index is not None and index < len(view.keys) else None
+        is_bold = index is None or (key is not None and key in changed)
+        parts.append(text(line, "bold" if is_bold else ""))
+    if len(lines) > room:
+        hidden = len(lines) - room
+        parts.append(text(f"{hidden} more lines: use a taller window, a filter, or --once", "dim"))
+    if view.closing:
+        parts.append(text(printable(view.closing)))
+    if view.problem:
+        parts.append(text(printable(view.problem), "red"))
+    return Group(*parts)

@@ -1,0 +1,142 @@
+"""A driver's directory, and its cnc file as it is at one moment.
+
+    cnc.dat  --read what is used-->  a copy as long as the file, mostly untouched  -->  CncFile
+
+A cnc file is 48 MB by default and nearly empty. The copy holds the header, the ring's trailer, the
+counters up to the first that was never used, and the error log up to where it is blank.
+"""
+
+import os
+import pwd
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.dissect.cnc_file import (
+    HEADER,
+    HEADER_LENGTH,
+    METADATA,
+    RING_TRAILER_LENGTH,
+    UNUSED,
+    VALUE,
+    CncFile,
+    CncFileError,
+    read_cnc,
+    section_ends,
+)
+from harness.dissect.loss_report import LossReport, read_loss_report
+
+CNC_FILE = "cnc.dat"
+LOSS_REPORT_FILE = "loss-report.dat"
+LENGTH_MAX = (1 << 31) - 1
+"""Of any of these files but a log buffer: drivers keep their lengths in 32 bits."""
+_COUNTERS_A_READ = 256
+_BLOCK_LENGTH = 1 << 18
+"""A stretch of zeros this long ends an append-only file: no entry holds one."""
+
+
+class NothingThereError(LookupError):
+    """There is no driver, or it has not got so far; the text says where was looked."""
+
+
+def default_directory() -> Path:
+    """Where a driver is when nobody says: as the C driver decides it on Linux."""
+    user = os.environ.get("USER") or _account_name()
+    parent = Path("/dev/shm")
+    return (parent if parent.is_dir() else Path(tempfile.gettempdir())) / f"aeron-{user}"
+
+
+def _account_name() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name or "default"
+    except KeyError:
+        return "default"
+
+
+def read_driver(directory: Path) -> CncFile:
+    """The cnc file of a driver, copied; raises NothingThereError or CncFileError."""
+    path = directory / CNC_FILE
+    with opened(path, "no driver") as (descriptor, length):
+        if length < HEADER_LENGTH:
+            raise NothingThereError(f"{path}: the driver has not finished making it")
+        if length > LENGTH_MAX:
+            raise CncFileError(f"{path}: {length} bytes: too long for a cnc file")
+        copy = np.zeros(length, dtype=np.uint8)
+        _copy(descriptor, copy, 0, HEADER_LENGTH)
+        try:
+            ends = section_ends(copy)
+            if ends is None:
+                raise NothingThereError(f"{path}: the driver has not finished making it")
+            if ends[-1] > length:
+                short = f"{length} bytes where its sections need {ends[-1]}: it was cut short"
+                raise CncFileError(short)
+            _copy_used(descriptor, copy, ends)
+            cnc = read_cnc(copy)
+        except CncFileError as error:
+            raise CncFileError(f"{path}: {error}") from error
+    assert cnc is not None
+    return cnc
+
+
+def read_losses(directory: Path) -> LossReport:
+    """The loss report of a driver; raises NothingThereError."""
+    with opened(directory / LOSS_REPORT_FILE, "no loss report") as (descriptor, length):
+        copy = np.zeros(min(length, LENGTH_MAX), dtype=np.uint8)
+        _copy_until_blank(descriptor, copy, 0, len(copy))
+    return read_loss_report(copy)
+
+
+@contextmanager
+def opened(path: Path, what_is_missing: str) -> Iterator[tuple[int, int]]:
+    """A file descriptor for reading and the file's length, or NothingThereError."""
+    try:
+        # A pipe of this name would block the opening without the flag.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NothingThereError(f"{what_is_missing}: there is no {path}") from error
+    try:
+        if not path.is_file():
+            raise NothingThereError(f"{what_is_missing}: {path} is no ordinary file")
+        yield descriptor, os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def _copy_used(descriptor: int, copy: NDArray[np.uint8], ends: list[int]) -> None:
+    to_driver_end, metadata_start, metadata_end, values_end, error_end = ends
+    _copy(descriptor, copy, to_driver_end - RING_TRAILER_LENGTH, RING_TRAILER_LENGTH)
+    header = copy[: HEADER.itemsize].view(HEADER)[0]
+    capacity = min(
+        int(header["metadata_length"]) // METADATA.itemsize,
+        int(header["values_length"]) // VALUE.itemsize,
+    )
+    for first in range(0, capacity, _COUNTERS_A_READ):
+        count = min(_COUNTERS_A_READ, capacity - first)
+        at, length = metadata_start + first * METADATA.itemsize, count * METADATA.itemsize
+        _copy(descriptor, copy, at, length)
+        _copy(descriptor, copy, metadata_end + first * VALUE.itemsize, count * VALUE.itemsize)
+        if (copy[at : at + length].view(METADATA)["state"] == UNUSED).any():
+            break
+    _copy_until_blank(descriptor, copy, values_end, error_end)
+
+
+def _copy_until_blank(descriptor: int, copy: NDArray[np.uint8], start: int, end: int) -> None:
+    for at in range(start, end, _BLOCK_LENGTH):
+        length = min(_BLOCK_LENGTH, end - at)
+        _copy(descriptor, copy, at, length)
+        if not copy[at : at + length].any():
+            break
+
+
+def _copy(descriptor: int, copy: NDArray[np.uint8], at: int, length: int) -> None:
+    """Copy one stretch; bytes beyond the end of a file that has just shrunk stay zero."""
+    done = 0
+    while done < length:
+        count = os.preadv(descriptor, [copy[at + done : at + length]], at + done)
+        if count == 0:
+            break
+        done += count

@@ -1,0 +1,52 @@
+"""The one locked instruction that writing into a live driver's memory takes.
+
+It is a full barrier: what was written before it is seen before it. With the JIT off its twin is not
+atomic, and fit for memory that nobody shares.
+"""
+
+from typing import Any
+
+import numba
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from harness.kernel import kernel
+
+_SETTINGS: Any = numba.config
+
+
+def _locked(typing_context: Any, words: Any, index: Any, expected: Any, desired: Any) -> Any:
+    if not isinstance(words, types.Array) or words.dtype != types.int64 or not words.mutable:
+        raise TypingError(f"expected a writable int64 array, found {words}")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place, old, new = (
+            context.cast(builder, value, kind, types.int64)
+            for value, kind in zip(arguments[1:], signature.args[1:], strict=True)
+        )
+        pointer = builder.gep(array.data, [place])
+        return builder.extract_value(builder.cmpxchg(pointer, old, new, "seq_cst"), 1)
+
+    return types.boolean(words, index, expected, desired), generate
+
+
+def _plain(words: Any, index: int, expected: int, desired: int) -> bool:
+    if words[index] != expected:
+        return False
+    words[index] = desired
+    return True
+
+
+_swap: Any = _plain if _SETTINGS.DISABLE_JIT else intrinsic(_locked)
+
+
+@kernel
+def compare_and_swap(words: Any, index: int, expected: int, desired: int) -> bool:
+    """Put `desired` where `expected` still is, at once; tell whether it was there.
+
+    Shapes:  words int64[n], 0 <= index < n, in memory that may be shared
+    Memory:  sequentially consistent
+    """
+    return bool(_swap(words, index, expected, desired))

@@ -1,0 +1,74 @@
+"""Who a driver is, and whether it lives.
+
+heartbeat    epoch ms, young         alive
+             epoch ms, old           silent: it died, hangs, or is stopped
+             -1                      closed in order
+             0                       starting
+"""
+
+import re
+from dataclasses import dataclass
+
+from harness.dissect import counter_key
+from harness.dissect.cnc_file import CncFile
+
+ALIVE, SILENT, CLOSED, STARTING = "alive", "silent", "closed", "starting"
+DRIVER_TIMEOUT_MS = 10_000
+"""Aeron's default: a client that has seen no heartbeat for so long gives a driver up."""
+
+
+@dataclass(frozen=True)
+class DriverState:
+    """The facts of one look at a cnc file."""
+
+    state: str
+    pid: int
+    cnc_version: str
+    software: str
+    "What the driver says of its build; empty when it says nothing."
+    start_ms: int
+    heartbeat_ms: int
+    heartbeat_age_ms: int
+    "-1 without a heartbeat."
+    client_liveness_timeout_ns: int
+    counter_count: int
+    distinct_error_count: int
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state == ALIVE
+
+    @property
+    def software_version(self) -> str:
+        """The version alone; empty when the driver tells none."""
+        found = re.search(r"\bversion=(\S+)", self.software)
+        return found[1] if found else ""
+
+
+def driver_state(cnc: CncFile, now_ms: int) -> DriverState:
+    """Who the driver of this file is, at this time."""
+    heartbeat_ms = int(cnc.heartbeat[0])
+    age_ms = now_ms - heartbeat_ms if heartbeat_ms > 0 else -1
+    if heartbeat_ms <= 0:
+        state = STARTING if heartbeat_ms == 0 else CLOSED
+    else:
+        state = ALIVE if age_ms <= DRIVER_TIMEOUT_MS else SILENT
+    counters = cnc.counters()
+    software = counter_key.system_counter(counters, counter_key.SOFTWARE_VERSION)
+    return DriverState(
+        state=state,
+        pid=cnc.pid,
+        cnc_version=version_text(cnc.version),
+        software=software.label.partition(": ")[2] if software else "",
+        start_ms=cnc.start_timestamp_ms,
+        heartbeat_ms=heartbeat_ms,
+        heartbeat_age_ms=age_ms,
+        client_liveness_timeout_ns=cnc.client_liveness_timeout_ns,
+        counter_count=len(counters),
+        distinct_error_count=len(cnc.errors()),
+    )
+
+
+def version_text(composed: int) -> str:
+    """A version as three numbers, which one integer holds a byte each."""
+    return f"{composed >> 16 & 0xFF}.{composed >> 8 & 0xFF}.{composed & 0xFF}"

@@ -1,0 +1,39 @@
+"""A log buffer file, read block by block as it is walked."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.dissect.log_buffer import LogBuffer, LogBufferError, read_log_buffer
+from harness.inspect.aeron_dir import opened
+
+BLOCK_LENGTH = 1 << 18
+
+
+class Blocks:
+    """Bytes of a file through one block that is kept."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._at = 0
+        self._block = b""
+
+    def read_at(self, at: int, length: int) -> bytes:
+        """Bytes at an offset; fewer where the file ends."""
+        start = at - self._at
+        if start < 0 or start + length > len(self._block):
+            self._at, start = at, 0
+            self._block = os.pread(self._descriptor, max(length, BLOCK_LENGTH), at)
+        return self._block[start : start + length]
+
+
+@contextmanager
+def open_log_buffer(path: Path) -> Iterator[LogBuffer]:
+    """A log buffer to walk; raises NothingThereError or LogBufferError."""
+    with opened(path, "no log buffer") as (descriptor, length):
+        try:
+            log = read_log_buffer(Blocks(descriptor).read_at, length)
+        except LogBufferError as error:
+            raise LogBufferError(f"{path}: {error}") from error
+        yield log

@@ -1,0 +1,70 @@
+"""The counters of each stream, together, as Aeron's StreamStat shows them.
+
+    session 77, stream 1001, aeron:udp?endpoint=...     pub-pos, pub-lmt, snd-pos, snd-lmt, ...
+    session 77, stream 1001, aeron:udp?endpoint=...     rcv-hwm, rcv-pos, sub-pos, ...
+
+A stream is told apart by session, stream and the channel in the key, which holds 92 bytes; the
+whole channel is in a label.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.artifact.counter_sample import CounterFacts
+from harness.dissect import counter_key
+
+SHOWN = frozenset({*counter_key.STREAM_NAMES, counter_key.SENDER_BACK_PRESSURE_EVENTS})
+
+
+@dataclass(frozen=True)
+class StreamCounter:
+    """One value of a stream."""
+
+    name: str
+    registration_id: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream as one driver sees one end of it."""
+
+    session_id: int
+    stream_id: int
+    channel: str
+    counters: list[StreamCounter]
+
+
+def streams(counters: Iterable[CounterFacts]) -> list[Stream]:
+    """All streams that have counters, by session, stream and channel."""
+    found: dict[tuple[int, int, str], list[CounterFacts]] = {}
+    for counter in counters:
+        if counter.type_id in SHOWN:
+            key = (*counter_key.session_and_stream(counter), counter_key.channel(counter))
+            found.setdefault(key, []).append(counter)
+    return [
+        Stream(
+            session_id=session_id,
+            stream_id=stream_id,
+            channel=max((_whole_channel(each, channel) for each in found[key]), key=len),
+            counters=[_value(each) for each in found[key]],
+        )
+        for key in sorted(found)
+        for session_id, stream_id, channel in [key]
+    ]
+
+
+def _value(counter: CounterFacts) -> StreamCounter:
+    name = counter.label.partition(":")[0]
+    return StreamCounter(name, counter_key.identity(counter), counter.final_value)
+
+
+def _whole_channel(counter: CounterFacts, channel_in_key: str) -> str:
+    """The channel as the label has it; behind a subscriber's stands where it joined."""
+    at = counter.label.find("aeron:")
+    if at < 0:
+        return channel_in_key
+    channel = counter.label[at:]
+    if counter.type_id == counter_key.SUBSCRIBER_POSITION and " @" in channel:
+        return channel.rpartition(" @")[0]
+    return channel

@@ -1,0 +1,36 @@
+"""Processes that a test kills: a real driver, and a client of ours."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.peer.streams import until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def process(*arguments, **environment):
+    """`python -m arguments...`, killed in the end if it still runs."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", *map(str, arguments)],
+        cwd=ROOT, env=os.environ | environment, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+@contextmanager
+def real_driver_process(directory, **environment):
+    """The real C driver in a process of its own, ready for clients."""
+    arguments = ("tests.stand_ins.real_aeron", "driver", "--dir", directory)
+    with process(*arguments, **environment) as child:
+        until(lambda: (directory / "cnc.dat").exists() or child.poll() is not None, "a driver")
+        assert child.poll() is None
+        yield child

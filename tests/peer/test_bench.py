@@ -1,0 +1,29 @@
+"""The benchmark beside real Aeron: short readings, of which only their soundness is asserted."""
+
+import math
+
+import pytest
+
+from harness.bench.plan import BenchSettings
+from harness.bench.rounds import run_rounds
+from harness.bench.subject import c_version
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif(c_version() is None, reason="pyaeron is not installed"),
+]
+
+
+@pytest.mark.timeout(500)
+def test_both_drivers_carry_every_message_in_order():
+    settings = BenchSettings(
+        rounds=1, seconds=0.2, warm_up_s=0.1, cases=("startup", "udp-32", "rtt-ipc")
+    )
+    readings = run_rounds(settings, lambda *_: None, lambda _: None)
+    assert [(each.driver, each.case) for each in readings] == [
+        (driver, case) for driver in ("ours", "c") for case in settings.cases
+    ]
+    for reading in readings:
+        # Other tests may compile kernels at the same time, which voids a reading and no more.
+        assert "compiled" in reading.void or not reading.void, reading
+        assert all(math.isfinite(value) and value >= 0 for value in reading.values.values())

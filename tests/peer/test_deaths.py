@@ -1,0 +1,62 @@
+"""Sudden ends: a driver that is killed under our client, and a client of ours that is killed."""
+
+import pytest
+
+from driver.client import Aeron, ClientContext, DriverTimeoutError
+from driver.logbuffer import publication_result as result
+from tests.peer.doomed_client import COUNTER_TYPE
+from tests.peer.processes import process, real_driver_process
+from tests.peer.streams import channel, until
+
+pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
+pytestmark = pytest.mark.peer
+
+STREAM_ID = 1001
+HASTE = {"AERON_CLIENT_LIVENESS_TIMEOUT": "1500ms", "AERON_TIMER_INTERVAL": "200ms"}
+
+
+def test_a_killed_driver_is_reported_and_the_next_one_serves(tmp_path):
+    directory, errors = tmp_path / "aeron", []
+    context = ClientContext(
+        dir=directory, driver_timeout_ms=1_000, keepalive_interval_ns=50_000_000,
+        error_handler=errors.append,
+    )  # fmt: skip
+    where = channel()
+    with real_driver_process(directory) as driver, Aeron(context=context) as client:
+        subscription = client.add_subscription(where, STREAM_ID)
+        publication = client.add_exclusive_publication(where, STREAM_ID)
+        until(lambda: publication.is_connected and subscription.images, "connecting")
+        image = subscription.images[0]
+        driver.kill()
+        until(lambda: errors, "noticing")
+        assert client.is_closed
+        assert [type(error) for error in errors] == [DriverTimeoutError]
+        assert "heartbeat" in client.failure
+        assert publication.offer(b"1") == result.CLOSED
+        assert image.is_closed
+        assert subscription.poll(lambda payload, header: None) == 0
+        with pytest.raises(DriverTimeoutError):
+            client.add_subscription(where, STREAM_ID)
+    with real_driver_process(directory), Aeron(context=context) as again:
+        assert again.add_publication(where, STREAM_ID).session_id
+
+
+def test_a_killed_client_leaves_nothing_that_the_driver_does_not_clean(tmp_path):
+    directory = tmp_path / "aeron"
+    with (
+        real_driver_process(directory, **HASTE),
+        Aeron(directory) as witness,
+        process("tests.peer.doomed_client", directory, channel()) as doomed,
+    ):
+        said = doomed.stdout.readline().split()
+        assert said[0] == "ready"
+        doomed_id = int(said[1])
+
+        def left_behind():
+            return [item for item in witness.counters if item.owner_id == doomed_id]
+
+        assert {COUNTER_TYPE, 11} <= {item.type_id for item in left_behind()}
+        doomed.kill()
+        until(lambda: not left_behind(), "its counters to be freed")
+        until(lambda: not list(directory.rglob("*.logbuffer")), "its logs to be deleted")
+        assert not witness.is_closed

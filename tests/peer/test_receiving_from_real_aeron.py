@@ -1,0 +1,99 @@
+"""Our receiving side where a real driver sends to many, whom it finds by their control frames."""
+
+import socket
+
+import pytest
+
+from harness.dissect.cnc_file import map_cnc
+from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
+from tests.peer.test_real_aeron_beside_ours import ends, our_driver, real_driver
+
+pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
+pytestmark = pytest.mark.peer
+
+RECEIVER_POSITION, PER_IMAGE = 5, 10
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def send(publication, *readers):
+    """Offer all messages while everybody reads, since the slowest holds the sender back."""
+
+    def has_all():
+        for reader in readers:
+            reader.poll()
+        return all(len(reader.messages) >= len(MESSAGES) for reader in readers)
+
+    for message in MESSAGES:
+        until(lambda message=message: has_all() or publication.offer(message) > 0, "offering")
+    until(has_all, "delivery")
+
+
+def values_of(directory, type_id):
+    cnc = map_cnc(directory / "cnc.dat")
+    count = cnc.counter_count()
+    return cnc.values["value"][:count][cnc.metadata["type_id"][:count] == type_id].tolist()
+
+
+@pytest.mark.parametrize("more", ["", "|cc=cubic"])
+def test_a_dynamic_publication_of_real_aeron_finds_us_by_our_status_messages(tmp_path, more):
+    control = f"control=127.0.0.1:{free_port()}"
+    with (
+        real_driver(tmp_path) as far,
+        our_driver(tmp_path) as near,
+        ends(RealEnd(far), OurEnd(near), OurEnd(near)) as (writer, one, two),
+    ):
+        channel = f"aeron:udp?{control}|control-mode=dynamic|fc=min|term-length=64k"
+        publication = writer.publish(channel, is_exclusive=True)
+        readers = [
+            end.subscribe(f"aeron:udp?endpoint=127.0.0.1:{free_port()}|{control}{more}")
+            for end in (one, two)
+        ]
+        until(lambda: publication.is_connected, "connecting")
+        # A dynamic publication is connected by its first receiver; the second must have an image.
+        until(lambda: all(reader.poll() or reader._image for reader in readers), "two images")
+        send(publication, *readers)
+        assert [reader.messages for reader in readers] == [MESSAGES, MESSAGES]
+        assert values_of(near, RECEIVER_POSITION) == [publication.position] * 2
+        assert len(values_of(near, PER_IMAGE)) == (4 if more else 0)
+
+
+def test_one_stream_comes_in_at_two_places_and_at_one_when_the_other_is_given_up(tmp_path):
+    places = [f"aeron:udp?endpoint=127.0.0.1:{free_port()}" for _ in range(2)]
+    manual = "aeron:udp?control-mode=manual"
+    with (
+        real_driver(tmp_path) as far,
+        our_driver(tmp_path) as near,
+        ends(OurEnd(far), OurEnd(near)) as (writer, reading),
+    ):
+        publication = writer.publish(f"{manual}|fc=min|term-length=64k", is_exclusive=True)
+        reader = reading.subscribe(manual)
+        for place in places:
+            reader._subscription.add_destination(place)
+            publication.add_destination(place)
+        until(lambda: publication.is_connected and not reader.poll() and reader._image, "an image")
+        send(publication, reader)
+        assert reader.messages == MESSAGES
+        reader._subscription.remove_destination(places[0])
+        reader.messages.clear()
+        send(publication, reader)
+        assert reader.messages == MESSAGES
+        assert values_of(near, RECEIVER_POSITION) == [publication.position]
+
+
+def test_a_publisher_of_real_aeron_loses_its_connection_when_it_is_refused(tmp_path):
+    with (
+        real_driver(tmp_path) as far,
+        our_driver(tmp_path) as near,
+        ends(RealEnd(far), OurEnd(near)) as (writer, reading),
+    ):
+        channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|term-length=64k"
+        reader = reading.subscribe(channel)
+        publication = writer.publish(channel, is_exclusive=True)
+        until(lambda: not reader.poll() and reader._image and publication.is_connected, "an image")
+        reader._image.reject("not today")
+        until(lambda: not publication.is_connected, "the end of the connection")

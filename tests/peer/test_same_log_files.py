@@ -1,0 +1,131 @@
+"""A log that our client wrote is the real client's, byte for byte, on either driver.
+
+Both write the same messages in the same ways from the same place of the stream, over a turn of the
+term. Then the whole file of the publication is compared: terms, tails, metadata. Nothing is random
+but the ids below, and those are pinned or listed.
+"""
+
+import socket
+
+import numpy as np
+import pytest
+
+from tests.peer.streams import until
+from tests.peer.test_real_aeron_beside_ours import DRIVERS, ENDS, ends
+
+pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
+pytestmark = pytest.mark.peer
+
+TERM_LENGTH, METADATA_LENGTH = 65_536, 4_096
+SESSION_ID, INITIAL_TERM_ID, START = 1234567, -3, 32_768
+LENGTHS = (0, 1, 31, 32, 1_376, 1_377, 5_000, 8_192, 100, 7_777)
+
+CORRELATION_ID = slice(256, 264)
+"""How many commands the driver had seen before. All other bytes are equal."""
+RANDOM = (CORRELATION_ID,)
+LOOKS_MIN, LOOKS_MAX = 500, 20_000
+
+FOR_PEOPLE_TO_READ = (slice(296, 304), slice(308, 316))
+"""What the operating system's socket buffers are: each driver notes it in its own way."""
+
+
+def channel():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return (
+        f"aeron:udp?endpoint=127.0.0.1:{port}|term-length=64k|mtu=1408|session-id={SESSION_ID}"
+        f"|init-term-id={INITIAL_TERM_ID}|term-id={INITIAL_TERM_ID}|term-offset={START}|ssc=false"
+    )
+
+
+def write_all(publication, poll, *, is_real, is_exclusive):
+    """One message after the other, each in another way."""
+
+    def written(way):
+        def is_taken():
+            poll()
+            answer = way()
+            return answer if isinstance(answer, int) and answer > 0 else None
+
+        until(is_taken, "offering")
+
+    def claimed(ends):
+        claims = []
+
+        def is_claimed():
+            poll()
+            claim = publication.try_claim(77)
+            if hasattr(claim, "commit"):
+                claims.append(claim)
+            return claims
+
+        until(is_claimed, "claiming")
+        view = claims[0].buffer if is_real else claims[0].payload
+        view[:] = b"c" * 77
+        getattr(claims[0], ends)()
+
+    offer_parts = publication.offerv if is_real else publication.offer_parts
+    seven = 7 if is_real else lambda frame: 7
+    for number, length in enumerate(LENGTHS):
+        message = np.random.default_rng(number).bytes(length)
+        written(lambda message=message: publication.offer(message))
+        written(lambda message=message: publication.offer(message, reserved_value=seven))
+        written(lambda: offer_parts([b"in", b"three", b"parts"]))
+        claimed("commit" if number % 2 else "abort")
+    if is_exclusive:
+        written(lambda: publication.append_padding(1_000))
+    written(lambda: publication.offer(b"last"))
+
+
+def file_of(directory, unlike):
+    """The file of the only publication, without what may differ."""
+    (path,) = (directory / "publications").glob("*.logbuffer")
+    log = np.fromfile(path, dtype=np.uint8)
+    for field in unlike:
+        log[log.size - METADATA_LENGTH :][field] = 0
+    return log
+
+
+def make_log(folder, driver, client, *, is_exclusive, unlike, expected=None):
+    """The publication's log once all was read and the driver has cleaned what it can.
+
+    Without an expected log it is awaited that nothing changes any more.
+    """
+    folder.mkdir()
+    is_real, where = client == "real", channel()
+    with DRIVERS[driver](folder) as directory, ends(ENDS[client](directory)) as (end,):
+        reading = end.subscribe(where)
+        publication = end.publish(where, is_exclusive=is_exclusive)
+        until(lambda: end.is_connected(publication), "connecting")
+        write_all(publication, reading.poll, is_real=is_real, is_exclusive=is_exclusive)
+        until(lambda: reading.poll() or reading.position == publication.position, "reading")
+        assert publication.position > TERM_LENGTH
+        logs = []
+
+        def is_settled():
+            logs.append(file_of(directory, unlike))
+            if expected is not None:
+                return np.array_equal(logs[-1], expected) or len(logs) > LOOKS_MAX
+            return len(logs) > LOOKS_MIN and np.array_equal(logs[-1], logs[-LOOKS_MIN])
+
+        until(is_settled, "the log to settle")
+        return logs[-1]
+
+
+@pytest.mark.parametrize("is_exclusive", [True, False], ids=["exclusive", "concurrent"])
+@pytest.mark.parametrize(
+    ("driver", "client"), [("real", "ours"), ("ours", "ours"), ("ours", "real")]
+)
+def test_the_log_is_the_one_that_the_real_client_writes(tmp_path, driver, client, is_exclusive):
+    unlike = RANDOM if driver == "real" else RANDOM + FOR_PEOPLE_TO_READ
+    reference = make_log(
+        tmp_path / "reference", "real", "real", is_exclusive=is_exclusive, unlike=unlike
+    )
+    assert np.count_nonzero(reference) > TERM_LENGTH // 2
+    written = make_log(
+        tmp_path / "written", driver, client,
+        is_exclusive=is_exclusive, unlike=unlike, expected=reference,
+    )  # fmt: skip
+    different = np.flatnonzero(written != reference)
+    assert different.tolist() == [], f"metadata begins at {reference.size - METADATA_LENGTH}"

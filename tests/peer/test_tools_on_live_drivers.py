@@ -1,0 +1,162 @@
+"""The tools look into drivers with traffic, real and ours, and tell what their clients know."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from driver.media_driver.context import SHARED, Context
+from driver.media_driver.media_driver import MediaDriver
+from tests.peer.streams import STREAM_ID, OurEnd, RealEnd, channel, until
+
+pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
+pytestmark = pytest.mark.peer
+
+ENDS = {"ours": OurEnd, "real": RealEnd}
+MESSAGES = [bytes([number % 256]) * (1 + number * 7919 % 1300) for number in range(60)]
+"""Single frames, less than a term in all, so that the log still holds every one."""
+
+
+@contextmanager
+def our_driver(folder):
+    with MediaDriver(Context(dir=folder / "ours", threading_mode=SHARED)):
+        yield folder / "ours"
+
+
+@contextmanager
+def real_driver(folder):
+    with pyaeron.MediaDriver(dir=str(folder / "real"), threading="shared"):
+        yield folder / "real"
+
+
+DRIVERS = {"ours": our_driver, "real": real_driver}
+
+
+def tool(*arguments):
+    """What a tool says as JSON, in a process of its own, as a user would start it."""
+    command = [sys.executable, "-m", "harness", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout) if "--json" in arguments else done.stdout
+
+
+@contextmanager
+def stream(directory, client, where):
+    """A publication and a reader of it, with all messages delivered."""
+    end = ENDS[client](directory)
+    try:
+        reading = end.subscribe(where)
+        publication = end.publish(where, is_exclusive=True)
+        until(lambda: end.is_connected(publication), "connecting")
+        for message in MESSAGES:
+            until(lambda message=message: reading.poll() or publication.offer(message) > 0, "offer")
+        until(lambda: reading.poll() or len(reading.messages) == len(MESSAGES), "delivery")
+        yield publication, reading
+    finally:
+        end.close()
+
+
+def values(document, name):
+    return {
+        counter["value"]
+        for stream in document["streams"]
+        for counter in stream["counters"]
+        if counter["name"].startswith(name)
+    }
+
+
+@pytest.mark.parametrize("client", ["real", "ours"])
+@pytest.mark.parametrize("driver", ["real", "ours"])
+def test_tools_agree_with_the_clients(tmp_path, driver, client):
+    with (
+        DRIVERS[driver](tmp_path) as directory,
+        stream(directory, client, channel()) as (publication, reading),
+    ):
+        end = publication.position
+        assert reading.position == end
+
+        def streams():
+            return tool("streams", "--json", "--dir", directory)
+
+        until(lambda: values(streams(), "pub-pos") == {end}, "the sampled producer position")
+        shown = streams()
+        assert {each["stream_id"] for each in shown["streams"]} == {STREAM_ID}
+        assert {each["session_id"] for each in shown["streams"]} == {publication.session_id}
+        for name in ("pub-pos", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"):
+            assert values(shown, name) == {end}, name
+        for name in ("snd-naks-received", "rcv-naks-sent"):
+            assert values(shown, name) == {0}, "traffic without loss"
+
+        stat = tool("stat", "--json", "--type", "^[1-5]$", "--dir", directory)
+        assert {each["label"].partition(":")[0] for each in stat["counters"]} == {
+            "pub-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"
+        }  # fmt: skip
+        assert stat["driver"]["pid"] == os.getpid()
+        assert tool("driver-info", "--pid", "--dir", directory) == f"{os.getpid()}\n"
+        assert tool("driver-info", "--json", "--dir", directory)["state"] == "alive"
+
+        backlog = tool("backlog", "--json", "--dir", directory)
+        ends = {each["kind"]: each for stream in backlog["streams"] for each in stream["ends"]}
+        assert set(ends) == {"publisher", "sender", "receiver", "subscriber"}
+        assert {each["position"] for each in ends.values()} == {end}
+        assert {ends[kind]["backlog_bytes"] for kind in ("sender", "receiver", "subscriber")} == {0}
+        assert ends["publisher"]["window_bytes"] > 0
+        check_logs(directory, publication.session_id, end)
+        assert tool("loss", "--json", "--dir", directory)["losses"] == []
+        assert tool("errors", "--json", "--dir", directory)["errors"] == []
+
+
+def check_logs(directory, session_id, end):
+    for folder in ("publications", "images"):
+        (path,) = (directory / folder).iterdir()
+        shown = tool("logbuffer", path, "--json")
+        frames = [frame for term in shown["terms"] for frame in term["frames"]]
+        assert [frame["frame_length"] - 32 for frame in frames] == [len(each) for each in MESSAGES]
+        assert {frame["session_id"] for frame in frames} == {session_id}
+        assert frames[-1]["position"] + (frames[-1]["frame_length"] + 31) // 32 * 32 == end
+        frame = tool("logbuffer", path, "--json", "--hexdump", f"0:{frames[1]['offset']}")
+        assert bytes.fromhex(frame["hex"])[32:] == MESSAGES[1]
+    assert shown["log_type"] == "image"
+
+
+@pytest.mark.parametrize("driver", ["real", "ours"])
+def test_an_ipc_stream_has_a_backlog_against_its_publication(tmp_path, driver):
+    with DRIVERS[driver](tmp_path) as directory:
+        client = RealEnd(directory)
+        try:
+            where = "aeron:ipc?term-length=64k"
+            reading = client.subscribe(where)
+            publication = client.publish(where, is_exclusive=True)
+            until(lambda: client.is_connected(publication), "connecting")
+            until(lambda: publication.offer(b"unread") > 0, "offering")
+
+            def backlog():
+                shown = tool("backlog", "--json", "--dir", directory)
+                return [each for stream in shown["streams"] for each in stream["ends"]]
+
+            until(lambda: backlog()[-1]["backlog_bytes"] == 64, "the sampled producer position")
+            assert [each["kind"] for each in backlog()] == ["publisher", "subscriber"]
+            until(lambda: reading.poll() or reading.messages, "delivery")
+            until(lambda: backlog()[-1]["backlog_bytes"] == 0, "the subscriber's position")
+        finally:
+            client.close()
+
+
+@pytest.mark.parametrize("driver", ["real", "ours"])
+def test_a_request_to_end_leaves_a_driver_that_denies_it_in_order(tmp_path, driver):
+    with DRIVERS[driver](tmp_path) as directory:
+        told = tool("driver-info", "--terminate", "--token", "x" * 13, "--dir", directory)
+        assert told == f"asked the driver in {directory} to terminate\n"
+        client = RealEnd(directory)
+        client.subscribe(channel())
+        client.close()
+        assert tool("errors", "--json", "--dir", directory)["errors"] == []
+        assert tool("driver-info", "--json", "--dir", directory)["state"] == "alive"
+    closed = subprocess.run(
+        [sys.executable, "-m", "harness", "driver-info", "--dir", str(directory)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert closed.returncode == 1

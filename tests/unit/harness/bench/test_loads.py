@@ -1,0 +1,139 @@
+"""Two loads and their boards, with made-up processes: what counts as finished, what does not."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.artifact.bench_board import Fault, Order, State
+from harness.bench import loads
+from harness.bench.loads import Loads, MeasurementError
+from harness.bench.plan import CASES
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+class MadeProcess:
+    """A process that lives until it is killed, or has ended with `code`."""
+
+    made: dict[str, "MadeProcess"] = {}  # noqa: RUF012  # emptied by the fixture
+
+    def __init__(self, name, argv, *, env, cwd, log):
+        self.name, self.argv, self.code, self.is_killed = name, argv, None, False
+        self.made[name] = self
+
+    def poll(self):
+        return self.code
+
+    def wait(self, timeout_s):
+        return self.code
+
+    def kill(self):
+        self.is_killed = True
+
+    def tail(self, lines=5):
+        return "its last words"
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Makes the loads of a case; waits are over at once."""
+    monkeypatch.setattr(loads, "LocalProcess", MadeProcess)
+    monkeypatch.setattr(loads, "DRAIN_LIMIT_S", 0.01)
+    monkeypatch.setattr(loads, "FLOW_LIMIT_S", 0.01)
+    MadeProcess.made.clear()
+
+    def make(name: str) -> Loads:
+        return Loads(
+            BY_NAME[name], tmp_path, aeron_dir=Path("/shm/aeron"), channels=("there", "back"),
+            idle="yield", limit_s=9.0, environment={},
+        )  # fmt: skip
+
+    return make
+
+
+def ended(made: Loads, sent: int, received: int) -> None:
+    first, second = made.boards.values()
+    first.message_count, second.message_count = sent, received
+    first.state = State.ENDED
+
+
+def test_a_stream_is_counted_where_it_arrives(start):
+    with start("udp-32") as made:
+        ended(made, 7, 5)
+        assert made.count == 5
+        assert list(made.boards) == ["source", "sink"]
+
+
+def test_an_echo_is_counted_where_it_comes_back(start):
+    with start("rtt-ipc") as made:
+        ended(made, 7, 8)
+        assert made.count == 7
+
+
+def test_each_load_is_told_its_streams_and_its_board(start):
+    with start("udp-32"):
+        argv = MadeProcess.made["sink"].argv
+    assert argv[2:4] == ["harness.workload.bench_load", "sink"]
+    assert argv[argv.index("--board") + 1].endswith("/sink.board")
+    assert argv[argv.index("--message-length") + 1] == "32"
+
+
+def test_loads_leave_in_order_and_none_is_left(start):
+    with start("udp-32") as made:
+        boards = list(made.boards.values())
+    assert [board.order for board in boards] == [Order.LEAVE, Order.LEAVE]
+    assert all(process.is_killed for process in MadeProcess.made.values())
+
+
+def test_loads_are_killed_when_the_measurement_breaks(start):
+    with pytest.raises(KeyboardInterrupt), start("udp-32"):
+        raise KeyboardInterrupt
+    assert all(process.is_killed for process in MadeProcess.made.values())
+
+
+@pytest.mark.parametrize(("case", "received"), [("udp-32", 7), ("rtt-udp", 7), ("rtt-udp", 8)])
+def test_is_finished_when_everything_arrived(start, case, received):
+    with start(case) as made:
+        ended(made, 7, received)
+        made.finish()
+        assert next(iter(made.boards.values())).order is Order.STOP
+
+
+@pytest.mark.parametrize(
+    ("case", "received", "why"),
+    [
+        ("udp-32", 6, "some never arrived"),
+        ("udp-32", 8, "received 8"),
+        ("rtt-udp", 6, "some never arrived"),
+        ("rtt-udp", 9, "received 9"),
+    ],
+)
+def test_a_message_too_few_or_too_many_is_void(start, case, received, why):
+    with start(case) as made:
+        ended(made, 7, received)
+        with pytest.raises(MeasurementError, match=why):
+            made.finish()
+
+
+def test_a_sender_that_goes_on_is_void(start):
+    with start("udp-32") as made, pytest.raises(MeasurementError, match="did not stop"):
+        made.finish()
+
+
+def test_nothing_flowing_is_void(start):
+    with start("udp-32") as made, pytest.raises(MeasurementError, match="no message has arrived"):
+        made.wait_until_flowing()
+
+
+def test_a_fault_on_a_board_is_void(start):
+    with start("udp-32") as made:
+        made.boards["sink"].set_fault(Fault.SEQUENCE, expected=3, found=4)
+        with pytest.raises(MeasurementError, match="sink: lost or disordered: expected message 3"):
+            made.sleep(0)
+
+
+def test_a_load_that_ended_is_void(start):
+    with start("udp-32") as made:
+        MadeProcess.made["source"].code = 1
+        with pytest.raises(MeasurementError, match="source ended with exit code 1: its last words"):
+            made.check()

@@ -1,0 +1,84 @@
+"""Who is measured when, with drivers that are made up."""
+
+import pytest
+
+from harness.bench import rounds
+from harness.bench.measure import Reading
+from harness.bench.plan import BenchSettings
+from harness.orchestrate.lab import LabError
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """Every (driver, case, seconds) in the order of measuring, and the folders."""
+    events, folders = [], set()
+
+    class MadeHost:
+        def __init__(self, subject, settings, folder):
+            self.subject, self.is_alive = subject, True
+            folder.mkdir(parents=True)
+            folders.add(folder)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    def measure(case, host, settings, folder, round_index):
+        events.append((host.subject.name, case.name, round_index, settings.seconds))
+        if case.name == "udp-32" and host.subject.name == "ours" and round_index == 1:
+            host.is_alive = False
+            return Reading(host.subject.name, case.name, round_index, void="the driver ended")
+        return Reading(host.subject.name, case.name, round_index, {"messages": 1.0})
+
+    monkeypatch.setattr(rounds, "DriverHost", MadeHost)
+    monkeypatch.setattr(rounds, "measure", measure)
+    monkeypatch.setattr(rounds, "c_version", lambda: "0.1.0")
+    events.append(folders)
+    return events
+
+
+def run(settings):
+    told = []
+    return rounds.run_rounds(settings, lambda *_: None, told.append), told
+
+
+def test_drivers_take_turns_after_a_round_that_does_not_count(seen):
+    readings, told = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", "rtt-ipc")))
+    assert seen[1:] == [
+        ("ours", "startup", -1, 0.2),
+        ("ours", "rtt-ipc", -1, 0.2),
+        ("c", "startup", -1, 0.2),
+        *(
+            (driver, case, number, 2.0)
+            for number in (0, 1)
+            for driver in ("ours", "c")
+            for case in ("startup", "rtt-ipc")
+        ),
+    ]
+    assert readings == told
+    assert len(readings) == 8
+
+
+def test_a_driver_that_died_is_not_asked_again_in_its_round(seen):
+    readings, _ = run(BenchSettings(rounds=2, cases=("udp-32", "ipc-32")))
+    assert [(each.driver, each.case) for each in readings if each.round_index == 1] == [
+        ("ours", "udp-32"),
+        ("c", "udp-32"),
+        ("c", "ipc-32"),
+    ]
+
+
+def test_nothing_is_left_behind(seen):
+    run(BenchSettings(rounds=1, cases=("startup",)))
+    assert seen[0]
+    assert not [folder for folder in seen[0] if folder.parent.exists()]
+
+
+def test_refuses_before_anything_is_started_without_the_real_driver(seen, monkeypatch):
+    monkeypatch.setattr(rounds, "c_version", lambda: None)
+    with pytest.raises(LabError, match="--drivers ours"):
+        run(BenchSettings())
+    assert seen[1:] == []
+    assert run(BenchSettings(rounds=1, cases=("startup",), drivers=("ours",)))[0]

@@ -1,0 +1,12 @@
+"""Frames that carry a number, as they lie in a log."""
+
+import struct
+
+DATA, PAD = 1, 0
+
+
+def frame(number: int, length: int = 8, kind: int = DATA) -> bytes:
+    """One frame whose payload of `length` bytes begins with `number`."""
+    payload = struct.pack("<q", number).ljust(length, b"\xee")[:length]
+    made = struct.pack("<iBBH24x", 32 + length, 0, 0xC0, kind) + payload
+    return made.ljust(-(-len(made) // 32) * 32, b"\0")
