@@ -19,8 +19,10 @@ import numpy as np
 
 from driver.client.aeron import Aeron
 from driver.client.assembler import FragmentAssembler
+from driver.client.claim import Claim
+from driver.client.fragment_batch import FragmentBatch
 from driver.client.image import Image
-from driver.client.publication import Claim, Publication
+from driver.client.publication import Publication
 from driver.media_driver.context import DEDICATED, INVOKER, SHARED, SHARED_NETWORK, Context
 from driver.media_driver.media_driver import MediaDriver
 
@@ -61,7 +63,7 @@ def _context(folder: Path, mode: str) -> Context:
     # Sleeping agents leave a machine with few cores to the compiler.
     return Context(
         dir=folder / mode.lower(), threading_mode=mode, shared_idle_strategy="sleep-ns",
-        shared_idle_sleep_ns=50_000, term_buffer_length=65_536, timer_interval_ns=50_000_000,
+        shared_idle_init_args="50us", term_buffer_length=65_536, timer_interval_ns=50_000_000,
         publication_linger_timeout_ns=100_000_000,
     )  # fmt: skip
 
@@ -86,6 +88,7 @@ def _write(publication: Publication) -> int:
         lambda: publication.offer(bytearray(10)),
         lambda: publication.offer(memoryview(b"view")),
         lambda: publication.offer(long),
+        lambda: publication.offer(b"supplied", reserved_value=len),
         lambda: publication.offer_parts([b"one", b"two"]),
         batch,
         claim,
@@ -101,20 +104,28 @@ def _write(publication: Publication) -> int:
 def _read(image: Image, wanted: int, way: int) -> None:
     """All messages by one way of reading; a block or a frame may hold anything."""
     seen: list[int] = []
+    batch = FragmentBatch()
     assembler = FragmentAssembler(lambda payload, header: seen.append(header.position))
+
+    def poll_batch() -> int:
+        count = image.poll_batch(batch)
+        seen.extend(range(count))
+        return count
+
     polls: tuple[Callable[[], int], ...] = (
         lambda: image.poll(assembler),
         lambda: image.poll_frames(lambda position, frame: seen.append(position)),
+        poll_batch,
         lambda: image.block_poll(lambda *block: seen.append(block[3]), 65_536),
     )
-    enough = wanted if way < 2 else 1
+    enough = wanted if way < 3 else 1
     _until(f"way {way} of reading", lambda: polls[way]() >= 0 and len(seen) >= enough)
 
 
 def _exchange(driver: MediaDriver, *, is_exclusive: bool) -> None:
     channel = f"aeron:udp?endpoint=127.0.0.1:{_free_port()}"
     with Aeron(driver.context.dir) as aeron:
-        subscriptions = [aeron.add_subscription(channel, STREAM_ID) for _ in range(3)]
+        subscriptions = [aeron.add_subscription(channel, STREAM_ID) for _ in range(4)]
         add = aeron.add_exclusive_publication if is_exclusive else aeron.add_publication
         publication = add(channel, STREAM_ID)
         _until("connecting", lambda: publication.is_connected)

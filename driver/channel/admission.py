@@ -49,7 +49,7 @@ def check_destination(uri: ChannelUri) -> None:
 def check_send_destination(uri: ChannelUri) -> None:
     """Refuse a destination that nothing can be sent to."""
     if uri.is_spy:
-        raise InvalidChannelError(f"channel '{uri}': a spy is no destination to send to")
+        raise InvalidChannelError(f"spies are invalid as destinations to send to: '{uri}'")
     endpoint = uri.get(uri_param.ENDPOINT)
     # As the C driver, which answers these two with its general error code.
     if not uri.is_udp or endpoint is None:

@@ -36,6 +36,12 @@ def find_interface(
         found = [entry for entry in found if entry.is_multicast or entry.is_loopback]
         found.sort(key=lambda entry: entry.is_loopback)
     if not found:
+        if wanted.name is not None and all(
+            entry.name != wanted.name for entry in resolver.interfaces()
+        ):
+            raise InvalidChannelError(
+                f"{uri_param.INTERFACE}={text}: unknown interface {wanted.name}"
+            )
         raise InvalidChannelError(
             f"{uri_param.INTERFACE}={text or 'any'}: no interface with a matching "
             f"{'IPv4' if family == socket.AF_INET else 'IPv6'} address is up"

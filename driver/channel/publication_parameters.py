@@ -279,7 +279,13 @@ def _initial_position(uri: ChannelUri, term_length: int) -> InitialPosition | No
 def _response_correlation_id(uri: ChannelUri) -> int:
     if uri.get(uri_param.RESPONSE_CORRELATION_ID) == "prototype":
         return RESPONSE_PROTOTYPE
-    value = uri.int64(uri_param.RESPONSE_CORRELATION_ID, NULL_CORRELATION_ID)
+    try:
+        value = uri.int64(uri_param.RESPONSE_CORRELATION_ID, NULL_CORRELATION_ID)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            "invalid response-correlation-id, must be a number greater than or equal to -1, or "
+            f"'prototype': {uri.get(uri_param.RESPONSE_CORRELATION_ID)}"
+        ) from error
     return NULL_CORRELATION_ID if value is None else value
 
 

@@ -82,11 +82,12 @@ class SubscriptionParameters:
         for key, wanted, found in (
             (uri_param.RELIABLE, self.is_reliable, existing.is_reliable),
             (uri_param.REJOIN, self.is_rejoin, existing.is_rejoin),
+            ("isResponse", self.is_response, existing.is_response),
         ):
             if wanted != found:
                 raise ConfigurationError(
-                    f"{key}={str(wanted).lower()}: an existing subscription of the same endpoint "
-                    f"and stream has {str(found).lower()}"
+                    f"option conflicts with existing subscription: {key}={str(wanted).lower()}, "
+                    f"but one of the same endpoint and stream has {str(found).lower()}"
                 )
 
 

@@ -79,7 +79,7 @@ class UdpChannel:
         """Whether both carry the same channel tag; then what they both say must agree."""
         if self.channel_tag is None or self.channel_tag != other.channel_tag:
             return False
-        if self.control_mode is not other.control_mode:
+        if self.control_mode not in (ControlMode.NONE, other.control_mode):
             raise InvalidChannelError(
                 f"matching tag {self.channel_tag} has mismatched control-mode: "
                 f"'{self.uri}' and '{other.uri}'"

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from driver.client.assembler import FragmentAssembler
-from driver.client.errors import ClientError, ClosedError
-from driver.client.image import Header
-from driver.client.publication import Message, Publication
+from driver.client.errors import ClientError, ClosedError, MaxPositionExceededError
+from driver.client.header import Header
+from driver.client.message import Message
+from driver.client.publication import Publication
 from driver.client.subscription import Subscription
 from driver.logbuffer import publication_result as result
 
@@ -32,7 +33,7 @@ class ReceivedMessage:
     reserved_value: int
 
 
-class _Patience:
+class Patience:
     """Sleeps that grow while nothing happens."""
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class AsyncPublication:
         Returns: the new position. Raises ClosedError, or ClientError for a message that can never
         be written
         """
-        patience = _Patience()
+        patience = Patience()
         while True:
             answer = self.publication.offer(message, reserved_value=reserved_value)
             if answer > 0:
@@ -69,13 +70,13 @@ class AsyncPublication:
                 limit = self.publication.max_message_length
                 raise ClientError(f"message of {len(message)} bytes, limit {limit}")
             if answer == result.MAX_POSITION_EXCEEDED:
-                raise ClientError("the stream has reached its last possible position")
+                raise MaxPositionExceededError("the stream has reached its last possible position")
             if answer != result.ADMIN_ACTION:
                 await patience.wait()
 
     async def connected(self) -> None:
         """Wait until somebody listens."""
-        patience = _Patience()
+        patience = Patience()
         while not self.publication.is_connected:
             if self.publication.is_closed:
                 raise ClosedError(f"publication closed: {self.publication.close_reason}")
@@ -99,7 +100,7 @@ class AsyncSubscription:
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         """Messages of all sessions until the subscription is closed."""
-        patience = _Patience()
+        patience = Patience()
         while not self.subscription.is_closed:
             if self.subscription.poll(self._assembler, FRAGMENTS_PER_POLL) == 0:
                 await patience.wait()

@@ -1,75 +1,25 @@
-"""Reading one session of a stream: a position that moves over the log as frames are polled.
+"""One session of a subscription: who sends it, how far it was read, whether it has ended.
 
-The sub-pos counter is the image's own and is released once at the end of a poll, so that the driver
-never takes back what a handler still looks at. A poll never crosses the end of a term.
+How it is read is in `fragment_reader` and `log_reader`. What is asked of a closed image is answered
+from what was true when it closed.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driver.base.atomics import put_i64_release
-from driver.cnc import counters
-from driver.logbuffer import descriptor, reader
+from driver.client.fragment_reader import FragmentReader
+from driver.client.header import Header
+from driver.logbuffer import descriptor
 from driver.logbuffer.log_buffer import LogBuffer
 
-FRAGMENTS_MAX = 256
-"""Most fragments that one poll of an image hands out."""
-
-BEGIN = 0x80
-END = 0x40
-UNFRAGMENTED = BEGIN | END
+if TYPE_CHECKING:
+    from driver.client.subscription import Subscription
 
 
-class Header:
-    """What the driver wrote about one fragment; valid during the handler's call."""
-
-    __slots__ = ("_base_position", "_fragment", "image")
-
-    def __init__(self, image: "Image") -> None:
-        self.image = image
-        self._fragment: np.record = reader.fragments(1)[0]
-        self._base_position = 0
-
-    def _point_at(self, fragment: np.record, base_position: int) -> None:
-        self._fragment = fragment
-        self._base_position = base_position
-
-    @property
-    def position(self) -> int:
-        """The stream's position behind this fragment."""
-        return self._base_position + int(self._fragment["end_offset"])
-
-    @property
-    def flags(self) -> int:
-        return int(self._fragment["frame_flags"])
-
-    @property
-    def session_id(self) -> int:
-        return int(self._fragment["session_id"])
-
-    @property
-    def stream_id(self) -> int:
-        return int(self._fragment["stream_id"])
-
-    @property
-    def term_id(self) -> int:
-        return int(self._fragment["term_id"])
-
-    @property
-    def term_offset(self) -> int:
-        return int(self._fragment["term_offset"])
-
-    @property
-    def reserved_value(self) -> int:
-        return int(self._fragment["reserved_value"])
-
-
-FragmentHandler = Callable[[memoryview, Header], None]
-BlockHandler = Callable[[memoryview, int, int, int], None]
-
-
-class Image:
+class Image(FragmentReader):
     """One session of a subscription; polled by one thread at a time."""
 
     def __init__(
@@ -82,39 +32,44 @@ class Image:
         subscription_registration_id: int,
         position_counter_id: int,
         source_identity: str,
+        subscription: Subscription | None = None,
     ) -> None:
-        self._mapped = log
-        self._log = log.log
-        self._view = memoryview(log.log)
-        self._values = values
-        self._position_at = position_counter_id * counters.COUNTER_LENGTH
-        self._fragments = reader.fragments(FRAGMENTS_MAX)
-        self._header = Header(self)
-        self._mask = log.term_length - 1
+        super().__init__(log, values, position_counter_id, session_id)
         self.correlation_id = correlation_id
-        self.session_id = session_id
+        self.subscription = subscription
         self.subscription_registration_id = subscription_registration_id
         self.source_identity = source_identity
-        self.term_length, self.mtu_length = log.term_length, log.mtu_length
-        self.initial_term_id = log.initial_term_id
-        self._position = int(counters.get(values, position_counter_id))
+        """Where its publisher sends from, `address:port`; `aeron:ipc` for one of this machine."""
         self.join_position = self._position
-        self.is_closed = False
-        self._final_position = 0
-        self._final_end_of_stream = 0
-        self._final_eos = False
+        """Where reading began."""
+        self._header = Header(self)
+        self._final_position = self._final_end_of_stream = 0
+        self._final_eos = self._final_revoked = False
+
+    def _new_header(self) -> Header:
+        return self._header
 
     @property
     def position(self) -> int:
-        """How far this image was read; frozen once it is closed."""
+        """How far this image was read; frozen once it is closed.
+
+        It may be set: ahead, to where a frame begins, up to the end of the term; else ValueError.
+        """
         return self._final_position if self.is_closed else self._position
+
+    @position.setter
+    def position(self, position: int) -> None:
+        if not self.is_closed:
+            self.check_position(position)
+            self._advance(position)
 
     @property
     def end_of_stream_position(self) -> int:
         """Where the stream ends; the largest int64 while that is not known."""
+        log = self._log
         if self.is_closed:
             return self._final_end_of_stream
-        return int(descriptor.end_of_stream_position_acquire(self._log, self._mapped.meta_at))
+        return int(descriptor.end_of_stream_position_acquire(log, self._mapped.meta_at))
 
     @property
     def is_end_of_stream(self) -> bool:
@@ -123,105 +78,29 @@ class Image:
             return self._final_eos
         return self._position >= self.end_of_stream_position
 
-    def _advance(self, position: int) -> None:
-        if position != self._position and not self.is_closed:
-            self._position = position
-            # Released after the handlers are done with the frames behind it.
-            put_i64_release(self._values, self._position_at, position)
+    @property
+    def is_publication_revoked(self) -> bool:
+        """Whether the publisher took the stream back, unread parts included."""
+        log = self._log
+        if self.is_closed:
+            return self._final_revoked
+        return bool(descriptor.is_publication_revoked(log, self._mapped.meta_at))
 
-    def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
-        """Hand out up to `fragment_limit` data fragments. Returns how many.
-
-        When the handler raises, the fragment that it was given counts as read.
-        """
+    @property
+    def active_transport_count(self) -> int:
+        """From how many addresses the stream arrives; 0 once it is closed."""
+        log = self._log
         if self.is_closed:
             return 0
-        start = self._position
-        offset = start & self._mask
-        base_position = start - offset
-        term_at = self._mapped.base(start)
-        count, end = reader.poll(
-            self._log,
-            term_at,
-            self.term_length,
-            offset,
-            self.term_length,
-            self._fragments,
-            min(fragment_limit, FRAGMENTS_MAX),
-        )
-        reached = base_position + int(end)
-        header = self._header
-        try:
-            for index in range(count):
-                fragment = self._fragments[index]
-                header._point_at(fragment, base_position)
-                at = int(fragment["at"])
-                handler(self._view[at : at + int(fragment["length"])], header)
-        except BaseException:
-            reached = base_position + int(fragment["end_offset"])
-            raise
-        finally:
-            self._advance(reached)
-        return int(count)
+        return int(descriptor.active_transport_count_acquire(log, self._mapped.meta_at))
 
-    def poll_frames(
-        self, handler: Callable[[int, memoryview], None], frame_limit: int = FRAGMENTS_MAX
-    ) -> int:
-        """Hand out whole frames as they lie in the log, header and padding frames included.
+    def reject(self, reason: str) -> None:
+        """Refuse the session: its publisher is told why, and it ends here some time later.
 
-        handler(position, frame): position of the frame's first byte; a padding frame is its header
-        alone. When the handler raises, the frame that it was given counts as read.
-        Returns: how many frames
+        `reason` has at most 1023 bytes. Waits for the driver's answer. Raises RegistrationError
         """
-        if self.is_closed:
-            return 0
-        start = self._position
-        offset = start & self._mask
-        count, end = reader.poll_frames(
-            self._log,
-            self._mapped.base(start),
-            self.term_length,
-            offset,
-            self.term_length,
-            self._fragments,
-            min(frame_limit, FRAGMENTS_MAX),
-        )
-        base_position, reached = start - offset, start - offset + int(end)
-        try:
-            for index in range(count):
-                fragment = self._fragments[index]
-                at = int(fragment["at"]) - 32
-                length = 32 if fragment["frame_type"] == 0 else 32 + int(fragment["length"])
-                handler(base_position + int(fragment["term_offset"]), self._view[at : at + length])
-        except BaseException:
-            reached = base_position + int(fragment["end_offset"])
-            raise
-        finally:
-            self._advance(reached)
-        return int(count)
-
-    def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
-        """Hand out one run of whole frames: handler(block, session_id, term_id, position).
-
-        A padding frame comes alone. Returns: the bytes that were passed
-        """
-        if self.is_closed:
-            return 0
-        start = self._position
-        offset = start & self._mask
-        term_at = self._mapped.base(start)
-        limit = min(offset + block_length_limit, self.term_length)
-        end = int(reader.block(self._log, term_at, self.term_length, offset, limit))
-        if end > offset:
-            count = start // self.term_length
-            term_id = (self.initial_term_id + count + (1 << 31)) % (1 << 32) - (1 << 31)
-            try:
-                handler(
-                    self._view[term_at + offset : term_at + end], self.session_id, term_id, start
-                )
-            finally:
-                self._advance(start - offset + end)
-        return end - offset
+        if self.subscription is not None and not self.is_closed:
+            self.subscription.reject_image(self.correlation_id, self.position, reason)
 
     def on_unavailable(self) -> LogBuffer:
         """For the client's conductor: no more will come. Returns the log to let go of.
@@ -230,7 +109,9 @@ class Image:
         """
         if not self.is_closed:
             self._final_end_of_stream = self.end_of_stream_position
+            self._final_revoked = self.is_publication_revoked
             self._final_position = self._position
             self._final_eos = self._final_position >= self._final_end_of_stream
             self.is_closed = True
+            self._let_go()
         return self._mapped

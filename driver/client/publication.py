@@ -1,9 +1,11 @@
-"""Writing to a stream: a publication that many threads share, and one that belongs to a single
-thread.
+"""Writing to a stream that several threads and clients may share.
 
 An offer answers the stream's new position, or a negative code of
 `driver.logbuffer.publication_result`: try again later (BACK_PRESSURED), at once (ADMIN_ACTION), or
-when somebody listens (NOT_CONNECTED).
+when somebody listens (NOT_CONNECTED). CLOSED and MAX_POSITION_EXCEEDED will not change any more.
+
+Whoever writes takes the log's array first and looks at `is_closed` then; closing lets go of the
+array but never unmaps it. So a close by another thread never leaves a kernel without memory.
 """
 
 from __future__ import annotations
@@ -16,15 +18,19 @@ import numpy as np
 
 from driver.base.atomics import get_i64_acquire
 from driver.base.jit import kernel
+from driver.client import channel_status, supplied_offer
+from driver.client.claim import Claim, claim_frame
+from driver.client.destinations import SendDestinations
+from driver.client.message import Message, as_bytes
+from driver.client.supplied_offer import ReservedValueSupplier
 from driver.cnc import counters
 from driver.logbuffer import appender, descriptor, position
 from driver.logbuffer import publication_result as result
 from driver.logbuffer.log_buffer import LogBuffer
+from driver.wire.data import HEADER_LENGTH
 
 if TYPE_CHECKING:
     from driver.client.conductor import ClientConductor
-
-Message = bytes | bytearray | memoryview | np.ndarray
 
 
 @kernel
@@ -39,41 +45,8 @@ def _offer_vectored(state, log, values, limit_at, source, ranges, reserved_value
     return appender.offer_vectored(state, log, limit, source, ranges, reserved_value)
 
 
-@kernel
-def _claim(state, log, values, limit_at, length):
-    return appender.claim(state, log, get_i64_acquire(values, limit_at), length)
-
-
-def as_bytes(message: Message) -> np.ndarray:
-    """Any bytes-like object as uint8[n], without copying; what is not contiguous is copied."""
-    if isinstance(message, np.ndarray):
-        return np.ascontiguousarray(message).reshape(-1).view(np.uint8)
-    return np.frombuffer(message, dtype=np.uint8)
-
-
-class Claim:
-    """A frame of the log that waits for its payload.
-
-    Commit or abort it soon: the stream stands still until then.
-    """
-
-    def __init__(self, log: np.ndarray, claim_at: int, frame_length: int) -> None:
-        self._log = log
-        self._claim_at = claim_at
-        self.payload: memoryview = memoryview(log)[claim_at + 32 : claim_at + frame_length]
-        """Where the message is written."""
-
-    def commit(self) -> bool:
-        """Let readers see it. Returns False when the driver unblocked the stream meanwhile."""
-        return bool(appender.commit(self._log, self._claim_at))
-
-    def abort(self) -> bool:
-        """Give it up; readers pass over it."""
-        return bool(appender.abort(self._log, self._claim_at))
-
-
-class Publication:
-    """One end of a stream, for writing; `is_exclusive` ones belong to one thread."""
+class Publication(SendDestinations):
+    """One end of a stream, for writing, that any thread may use."""
 
     def __init__(
         self,
@@ -88,8 +61,6 @@ class Publication:
     ) -> None:
         self._conductor = conductor
         self._mapped = log
-        # Emptied on closing, after `is_closed` is set. Whoever writes takes the log first and looks
-        # at `is_closed` then: so a close by another thread never leaves a kernel without memory.
         self._log = log.log
         self._meta_at = log.meta_at
         self._appender = appender.attach(log.log, log.meta_at)
@@ -98,29 +69,40 @@ class Publication:
         self._limit_at = limit_counter_id * counters.COUNTER_LENGTH
         self.channel = channel
         self.registration_id = registration_id
+        """Of this client's own command."""
         self.original_registration_id = original_registration_id
+        """Of the command that opened the stream, which other clients may share."""
+        self.position_limit_id = limit_counter_id
         self.channel_status_id = channel_status_id
         self.session_id, self.stream_id = int(state.session_id), int(state.stream_id)
         self.initial_term_id = log.initial_term_id
+        self.position_bits_to_shift = log.bits
         self.term_length, self.mtu_length = log.term_length, log.mtu_length
         self.max_payload_length = int(state.max_payload_length)
+        """Longest message of one frame, and longest claim, in bytes."""
         self.max_message_length = int(state.max_message_length)
         self.is_exclusive = bool(state.is_exclusive)
         self.is_closed = False
         self.close_reason = ""
         """Why the client closed it, if it was not its owner."""
 
+    @property
+    def is_original(self) -> bool:
+        """Whether this client opened the stream, instead of sharing one that was there."""
+        return self.registration_id == self.original_registration_id
+
     def offer(
         self,
         message: Message,
         offset: int = 0,
         length: int | None = None,
-        reserved_value: int = 0,
+        reserved_value: int | ReservedValueSupplier = 0,
     ) -> int:
         """Write one message, in fragments if it is long.
 
         Shapes:  `length` bytes of `message` from `offset`; to its end where None
-        Returns: the new position, or a code; ERROR for a message beyond `max_message_length`
+        Returns: the new position, or a code; ERROR for a message beyond `max_message_length`. A
+                 function as `reserved_value` is asked for each frame, see `supplied_offer`
         """
         log = self._log
         if self.is_closed:
@@ -128,37 +110,38 @@ class Publication:
         source = as_bytes(message)
         if length is None:
             length = source.size - offset
+        if callable(reserved_value):
+            if offset < 0 or length < 0 or offset + length > source.size:
+                return result.ERROR
+            return supplied_offer.offer(
+                self._appender, log, self._values, self._limit_at,
+                source[offset : offset + length], reserved_value,
+            )  # fmt: skip
         return int(
             _offer(
-                self._appender,
-                log,
-                self._values,
-                self._limit_at,
-                source,
-                offset,
-                length,
+                self._appender, log, self._values, self._limit_at, source, offset, length,
                 reserved_value,
             )
-        )
+        )  # fmt: skip
 
-    def offer_parts(self, parts: Sequence[Message], reserved_value: int = 0) -> int:
-        """Write one message that is given in parts, one after the other."""
+    def offer_parts(
+        self, parts: Sequence[Message], reserved_value: int | ReservedValueSupplier = 0
+    ) -> int:
+        """Write one message that is given in parts, one after the other. Returns as `offer`."""
         log = self._log
         if self.is_closed:
             return result.CLOSED
         arrays = [as_bytes(part) for part in parts]
         lengths = np.array([array.size for array in arrays], dtype=np.int64)
         source = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.uint8)
+        if callable(reserved_value):
+            return supplied_offer.offer(
+                self._appender, log, self._values, self._limit_at, source, reserved_value
+            )
         ranges = np.stack([np.cumsum(lengths) - lengths, lengths], axis=1)
         return int(
             _offer_vectored(
-                self._appender,
-                log,
-                self._values,
-                self._limit_at,
-                source,
-                ranges,
-                reserved_value,
+                self._appender, log, self._values, self._limit_at, source, ranges, reserved_value
             )
         )
 
@@ -174,16 +157,9 @@ class Publication:
         if self.is_closed:
             return 0, result.CLOSED
         written, answer = appender.offer_batch(
-            self._appender,
-            log,
-            self._values,
-            self._limit_at,
-            messages,
-            0,
-            lengths,
-            first,
+            self._appender, log, self._values, self._limit_at, messages, 0, lengths, first,
             lengths.size - first,
-        )
+        )  # fmt: skip
         return int(written), int(answer)
 
     def try_claim(self, length: int) -> Claim | int:
@@ -191,11 +167,10 @@ class Publication:
         log = self._log
         if self.is_closed:
             return result.CLOSED
-        answer = int(_claim(self._appender, log, self._values, self._limit_at, length))
+        answer, at = claim_frame(self._appender, log, self._values, self._limit_at, length)
         if answer < 0:
-            return answer
-        state = self._appender[0]
-        return Claim(log, int(state.claim_at), int(state.claim_length))
+            return int(answer)
+        return Claim(log, int(at), length + HEADER_LENGTH, int(answer))
 
     @property
     def position(self) -> int:
@@ -213,6 +188,12 @@ class Publication:
         return int(get_i64_acquire(self._values, self._limit_at))
 
     @property
+    def available_window(self) -> int:
+        """How many bytes may be written now; CLOSED after close."""
+        limit, reached = self.position_limit, self.position
+        return result.CLOSED if self.is_closed else limit - reached
+
+    @property
     def max_possible_position(self) -> int:
         """Where the stream runs out of term ids."""
         return int(position.max_possible(self.term_length))
@@ -225,10 +206,22 @@ class Publication:
             return False
         return bool(descriptor.is_connected_acquire(log, self._meta_at))
 
+    @property
+    def channel_status(self) -> int:
+        """The state of the channel's socket, see `driver.client.channel_status`."""
+        return channel_status.status(self._conductor.counters, self)
+
+    @property
+    def local_socket_addresses(self) -> list[str]:
+        """Where the stream is sent from, `address:port`; empty while that is not known."""
+        return channel_status.local_addresses(self._conductor.counters, self)
+
     def close(self) -> None:
-        """Stop writing; what was written still reaches the listeners."""
+        """Stop writing; what was written still reaches the listeners. May be called again.
+
+        Raises ReentrantCallError in a callback of the client's conductor
+        """
         if not self.is_closed:
-            self.is_closed = True
             self._conductor.release_publication(self)
 
     def on_client_closed(self, reason: str) -> LogBuffer:

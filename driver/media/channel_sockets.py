@@ -10,7 +10,8 @@ A connected socket hears only its peer: receivers must answer from the socket th
 in on. Source: spec 9.3, Aeron 1.53.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -107,6 +108,10 @@ class UdpSockets:
         self.settings = settings
 
     def open_publication(self, channel: UdpChannel) -> PublicationSockets:
+        with _naming(channel):
+            return self._open_publication(channel)
+
+    def _open_publication(self, channel: UdpChannel) -> PublicationSockets:
         options = self._options(channel)
         if channel.is_multicast:
             frames = open_socket(channel.local_data, options, channel.remote_data)
@@ -122,11 +127,12 @@ class UdpSockets:
         return PublicationSockets(opened, opened, is_connected)
 
     def open_subscription(self, channel: UdpChannel) -> OpenSocket:
-        if channel.is_multicast:
-            return self._open_group(channel, channel.remote_data)
-        ports = self.settings.receiver_ports
-        options = self._options(channel, is_receiving=True)
-        return _open_managed(channel.remote_data, options, None, ports)
+        with _naming(channel):
+            if channel.is_multicast:
+                return self._open_group(channel, channel.remote_data)
+            ports = self.settings.receiver_ports
+            options = self._options(channel, is_receiving=True)
+            return _open_managed(channel.remote_data, options, None, ports)
 
     def _options(
         self,
@@ -147,6 +153,16 @@ class UdpSockets:
     def _open_group(self, channel: UdpChannel, group: SocketAddress) -> UdpSocket:
         any_host = ANY_V4 if group.ip.version == 4 else ANY_V6
         return open_socket(any_host.with_port(group.port), self._options(channel, group))
+
+
+@contextmanager
+def _naming(channel: UdpChannel) -> Iterator[None]:
+    """Say in a failure which channel it was."""
+    try:
+        yield
+    except DriverError as error:
+        error.args = (f"{error}: channel '{channel.uri}'",)
+        raise
 
 
 def _open_managed(

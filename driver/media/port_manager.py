@@ -41,7 +41,7 @@ class PortManager:
             if port not in self._used:
                 self._next = port + 1 if port < self.high else self.low
                 return port
-        raise DriverError(f"no port is free in the wildcard range {self.low} to {self.high}")
+        raise DriverError(f"no available ports in range {self.low} {self.high}")
 
 
 def parse_port_range(setting: str, text: str) -> PortManager:

@@ -73,14 +73,12 @@ class ChannelEndpoints(ABC):
 
     def find(self, channel: UdpChannel) -> ChannelEndpoint | None:
         """The open endpoint that a channel would share: by tag, else by canonical form."""
-        for item in self._open.values():
-            if channel.matches_tag(item.channel):
-                return item
-        for item in self._open.values():
-            if _is_same(channel, item.channel):
-                self._refuse_conflict(channel, item.channel)
-                return item
-        return None
+        tagged = (item for item in self._open.values() if channel.matches_tag(item.channel))
+        same = (item for item in self._open.values() if _is_same(channel, item.channel))
+        found = next(tagged, None) or next(same, None)
+        if found is not None:
+            self._refuse_conflict(channel, found.channel)
+        return found
 
     def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
         """Raise unless an open socket has the buffers that a channel asks for."""
@@ -99,9 +97,10 @@ class ChannelEndpoints(ABC):
                 context.socket_rcvbuf_length,
             ),
         ):
+            found = found or default
             if self.COMPARES_DEFAULTS:
-                wanted, found = wanted or default, found or default
-            if wanted and wanted != (found or 0):
+                wanted = wanted or default
+            if wanted and wanted != found:
                 raise ConfigurationError(
                     f"{key}={wanted} of '{channel.uri}' does not match the open channel "
                     f"'{existing.uri}', which has {found or 'the default of the system'}"

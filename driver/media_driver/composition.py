@@ -60,7 +60,8 @@ def create_cnc(context: Context, clock: Clock) -> CncFile:
             pid=os.getpid(),
             file_page_size=context.file_page_size,
         ),
-        sparse=True,
+        # A disk that cannot hold it is found out now, not by a fault in the middle of work.
+        sparse=False,
     )
 
 

@@ -56,8 +56,8 @@ class ImageMaker:
         mtu_length = int(event[dispatcher.MTU_LENGTH])
         if parameters.initial_window_length < mtu_length:
             raise CommandError(
-                f"receiver window {parameters.initial_window_length} is below the sender's mtu "
-                f"{mtu_length}, stream {stream_id} session {session_id}"
+                f"mtuLength={mtu_length} > initialWindowLength="
+                f"{parameters.initial_window_length} streamId={stream_id} sessionId={session_id}"
             )
         correlation_id = parts.next_correlation_id()
         is_group = parameters.is_group(

@@ -49,7 +49,9 @@ class LossReport:
     """The file while its driver runs; only the conductor writes it."""
 
     def __init__(self, directory: Path, length: int, page_size: int = 4096) -> None:
-        self._mapping = mapping.create(directory / FILE_NAME, align(length, page_size))
+        self._mapping = mapping.create(
+            directory / FILE_NAME, align(length, page_size), sparse=False, page_size=page_size
+        )
         self.report = self._mapping.array
         self.length = self._mapping.length
         self._next_at = 0

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from driver.base.errors import ConfigurationError
 from driver.channel import uri_param
 from driver.channel.socket_address import SocketAddress, write_name
+from driver.channel.timestamp_offsets import parse_offset
 from driver.channel.udp_channel import ControlMode, UdpChannel
 from driver.cnc import counters
 from driver.command.command_type import ErrorCode
@@ -100,6 +102,15 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         rec["receiver_id"] = self._parts.random.getrandbits(63)
         rec["is_stamping"] = int(any(key in channel.uri for key in _STAMPS))
         self._note_control(endpoint.slot, channel)
+
+    def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
+        for key in _STAMPS:
+            if parse_offset(channel.uri, key) != parse_offset(existing.uri, key):
+                raise ConfigurationError(
+                    f"option conflicts with existing subscription: {key} of '{channel.uri}' and "
+                    f"'{existing.uri}'"
+                )
+        super()._refuse_conflict(channel, existing)
 
     def _note_control(self, slot: int, channel: UdpChannel) -> None:
         if self._state.endpoints[slot]["is_eliciting"]:

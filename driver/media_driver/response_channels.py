@@ -55,7 +55,7 @@ class ResponseChannels:
             if correlation_id == NULL_CORRELATION_ID:
                 raise ConfigurationError(
                     f"channel '{channel.uri}': control-mode=response was specified, but no "
-                    "response-correlation-id"
+                    "response-correlation-id set"
                 )
             if correlation_id != RESPONSE_PROTOTYPE:
                 self._requesting_image(correlation_id)

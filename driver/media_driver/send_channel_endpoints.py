@@ -128,7 +128,8 @@ class SendChannelEndpoints(ChannelEndpoints):
         key = uri_param.CHANNEL_SEND_TIMESTAMP_OFFSET
         if parse_offset(channel.uri, key) != parse_offset(existing.uri, key):
             raise ConfigurationError(
-                f"{key} of '{channel.uri}' does not match the open channel '{existing.uri}'"
+                f"option conflicts with existing publication: {key} of '{channel.uri}' and "
+                f"'{existing.uri}'"
             )
         super()._refuse_conflict(channel, existing)
 

@@ -2,8 +2,8 @@
 
 A channel asks for it with `channel-snd-ts-offset`: eight bytes, nanoseconds since the epoch, in the
 first data frame of each datagram, at an offset of its payload or in the reserved value, if they fit
-there. The frame is changed in the log itself, so that it leaves without a copy. Source: spec 4.2,
-Aeron 1.53.
+there and a message begins there. The frame is changed in the log itself, so that it leaves without
+a copy. Source: spec 4.2, Aeron 1.53 (the Java driver; the C driver stamps every fragment).
 """
 
 from driver.base.atomics import put_i64
@@ -21,7 +21,9 @@ def stamp(log, at, length, offset, epoch_ns):
     """
     frame_length = header.frame_length(log, at)
     is_data = header.frame_type(log, at) == frame_type.DATA
-    if not is_data or frame_length < data.HEADER_LENGTH or frame_length > length:
+    # Of a message in fragments the first alone: an assembled payload has one place for it.
+    is_first = header.flags(log, at) & frame_type.BEGIN != 0
+    if not is_data or not is_first or frame_length < data.HEADER_LENGTH or frame_length > length:
         return False
     last = frame_length - data.HEADER_LENGTH - TIMESTAMP_LENGTH
     if offset != RESERVED_OFFSET and not 0 <= offset <= last:

@@ -61,3 +61,12 @@ def test_other_strategies_never_lengthen_their_sleep(mode: int) -> None:
     for _ in range(40):
         idle.after_turn(state, 0)
     assert (state[0].misses, state[0].park_ns) == (40, 1)
+
+
+def test_spins_and_yields_before_the_first_sleep_are_counted() -> None:
+    state = idle.make_idle(spins_max=2, yields_max=1, park_ns_min=1, park_ns_max=8)
+    for _ in range(3):
+        idle.after_turn(state, 0)
+    assert state[0].park_ns == 1
+    idle.after_turn(state, 0)
+    assert state[0].park_ns == 2

@@ -80,7 +80,7 @@ def test_every_parameter_is_read():
         ("session-id=1", "session-id=one", "session-id=one: expected an integer"),
         ("linger=0", "linger=-1", "linger=-1: expected a duration"),
         ("eos=true", "eos=1", "eos=1: expected true or false"),
-        ("response-correlation-id=-1", "response-correlation-id=-2", "expected at least -1"),
+        ("response-correlation-id=-1", "response-correlation-id=-2", "greater than or equal to -1"),
         ("channel-snd-ts-offset=0", "channel-snd-ts-offset=-1", "expected at least 0"),
         ("term-length=64k|pub-wnd=32k", "term-length=64k|pub-wnd=32769", "at most 32768"),
         ("mtu=8k|pub-wnd=8k", "mtu=8k|pub-wnd=8191", "expected at least 8192"),

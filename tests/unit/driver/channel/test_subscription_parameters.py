@@ -105,5 +105,8 @@ def test_reliability_and_rejoin_are_agreed_on():
     existing = parse("endpoint=a:1")
     parse("reliable=true|rejoin=true|tether=false").refuse_conflict(existing)
     for param in ("reliable=false", "rejoin=false"):
-        with pytest.raises(ConfigurationError, match=f"^{param}: .* stream has true"):
+        with pytest.raises(
+            ConfigurationError,
+            match=f"^option conflicts with existing subscription: {param}, .* stream has true",
+        ):
             parse(param).refuse_conflict(existing)

@@ -106,7 +106,7 @@ def test_multicast_takes_the_loopback_only_for_want_of_another(interfaces, chose
         ("endpoint=far:1|interface=10.0.0.0/33", "expected at most 32 bits"),
         ("endpoint=far6:1|interface=[fd00::]/129", "expected at most 128 bits"),
         ("endpoint=far:1|interface=10.0.1.0/24", "no interface with a matching IPv4"),
-        ("endpoint=far:1|interface={eth9}", "no interface with a matching IPv4"),
+        ("endpoint=far:1|interface={eth9}", "unknown interface eth9"),
         ("endpoint=far:1|interface=10.0.0.0/x", "expected address[/prefix][:port]"),
         ("endpoint=far:1|ttl=256", "ttl=256: expected at most 255"),
         ("endpoint=far:1|ttl=-1", "ttl=-1: expected at least 0"),

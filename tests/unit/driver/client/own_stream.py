@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from driver.client.exclusive_publication import ExclusivePublication
 from driver.client.image import Image
 from driver.client.publication import Publication
 from driver.cnc import counters
@@ -21,8 +22,8 @@ class NoConductor:
         self.counter_values = values
         self.released = []
 
-    def release_publication(self, publication):
-        self.released.append(publication)
+    def release_publication(self, publication, *, revoke=False):
+        self.released.append((publication, revoke))
         publication.on_client_closed("closed by its owner")
 
 
@@ -40,7 +41,9 @@ class OwnStream:
         self.connect(True)
         self.end_at((1 << 63) - 1)
         self.conductor = NoConductor(self.values)
-        self.publication = Publication(
+        is_exclusive = log_type == descriptor.EXCLUSIVE_PUBLICATION
+        kind = ExclusivePublication if is_exclusive else Publication
+        self.publication = kind(
             self.conductor, self.mapped, channel="own", registration_id=7,
             original_registration_id=7, limit_counter_id=PUB_LMT, channel_status_id=-1,
         )  # fmt: skip
@@ -71,3 +74,7 @@ class OwnStream:
             while (position := self.publication.offer(message)) <= 0:
                 assert position == -3, position  # ADMIN_ACTION: the term turned
         return position
+
+    def pad(self, length):
+        """One padding frame over `length` bytes of payload."""
+        assert self.publication.append_padding(length) > 0

@@ -14,6 +14,7 @@ class Readers:
     """What a subscription asks of its client's conductor."""
 
     def release_subscription(self, subscription):
+        subscription.is_closed = True
         subscription.images = ()
 
 

@@ -13,7 +13,7 @@ from driver.client.context import ClientContext
 from driver.client.errors import (
     ClosedError,
     CommandTimeoutError,
-    DriverGoneError,
+    DriverTimeoutError,
     RegistrationError,
 )
 from driver.cnc import broadcast
@@ -91,7 +91,7 @@ def test_messages_go_through_the_driver_to_the_end_of_the_stream(world, is_exclu
     assert read(subscription) == [b"one", b"two"]
     assert seen[0].position == end
     publication.close()
-    world.both(2_000)
+    world.both(500, 10 * MS)
     assert (seen[0].is_end_of_stream, seen[0].position) == (True, end)
     assert gone == seen
     assert not subscription.is_connected
@@ -142,7 +142,7 @@ def test_a_silent_driver_closes_the_client(world):
     assert subscription.is_closed
     assert image.is_closed
     assert subscription.poll(lambda payload, header: None) == 0
-    with pytest.raises(DriverGoneError, match="heartbeat"):
+    with pytest.raises(DriverTimeoutError, match="heartbeat"):
         client.add_publication(CHANNEL, STREAM)
     publication.close()
     subscription.close()
@@ -269,7 +269,7 @@ def test_a_client_whose_thread_failed_is_closed(tmp_path, monkeypatch):
         opened.turn()
         context = ClientContext(dir=tmp_path / "aeron", idle_sleep_ns=1_000)
         with Aeron(context=context, clock=opened.clock) as client:
-            monkeypatch.setattr(client._conductor, "_on_timer", lambda now_ns: 1 // 0)
+            monkeypatch.setattr(client._conductor.liveness, "on_turn", lambda now_ns: 1 // 0)
             client._thread.join(30)
             assert client.is_closed
             assert "ZeroDivisionError" in client.failure

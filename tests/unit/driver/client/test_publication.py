@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driver.client.publication import Claim
+from driver.client.claim import Claim
 from driver.logbuffer import descriptor
 from driver.logbuffer import publication_result as result
 from tests.unit.driver.client.own_stream import MTU, SESSION_ID, STREAM_ID, TERM_LENGTH, OwnStream
@@ -111,7 +111,7 @@ def test_a_closed_publication_answers_closed_and_leaves_its_log_alone(stream):
     publication = stream.publication
     publication.close()
     publication.close()
-    assert stream.conductor.released == [publication]
+    assert stream.conductor.released == [(publication, False)]
     assert publication.offer(b"1") == result.CLOSED
     assert publication.offer_parts([b"1"]) == result.CLOSED
     lengths = np.array([1], dtype=np.int64)
@@ -133,3 +133,19 @@ def test_a_close_in_the_middle_of_an_offer_leaves_it_its_memory(stream, monkeypa
     monkeypatch.setattr("driver.client.publication.as_bytes", close_then_convert)
     assert publication.offer(b"1") == 64
     assert read(stream) == [b"1"]
+
+
+@pytest.mark.parametrize("step", [2, -1])
+def test_bytes_that_do_not_lie_together_are_gathered(stream, step):
+    content = b"0123456789"
+    assert stream.publication.offer(memoryview(content)[::step]) == 64
+    assert stream.publication.offer(np.frombuffer(content, np.uint8)[::step]) == 128
+    assert read(stream) == [content[::step]] * 2
+
+
+def test_the_available_window_is_what_the_limit_leaves(stream):
+    stream.limit_to(200)
+    stream.write(b"1")
+    assert stream.publication.available_window == 200 - 64
+    stream.publication.close()
+    assert stream.publication.available_window == result.CLOSED

@@ -126,7 +126,8 @@ def test_a_port_in_use_is_said_clearly_and_nothing_is_kept():
         with pytest.raises(SocketError) as failure:
             sockets(receiver_ports=ports).open_subscription(channel_of(f"endpoint={first.local}"))
         assert str(failure.value) == (
-            f"cannot bind {first.local}, the port is in use: (98) Address already in use"
+            f"cannot bind {first.local}, the port is in use: (98) Address already in use: "
+            f"channel 'aeron:udp?endpoint={first.local}'"
         )
         assert failure.value.code == errno.EADDRINUSE
     finally:
@@ -155,7 +156,7 @@ def test_wildcard_ports_come_from_the_range_and_go_back():
     settings = SocketSettings(receiver_ports=PortManager(port, port))
     first = UdpSockets(settings).open_subscription(channel_of("endpoint=127.0.0.1:0"))
     assert first.local.port == port
-    with pytest.raises(DriverError, match="no port is free"):
+    with pytest.raises(DriverError, match="no available ports"):
         UdpSockets(settings).open_subscription(channel_of("endpoint=127.0.0.1:0"))
     first.close()
     first.close()

@@ -16,7 +16,7 @@ def test_without_a_range_the_system_chooses():
 def test_hands_out_each_port_once_and_goes_round():
     ports = PortManager(20000, 20002)
     assert [ports.take(0) for _ in range(3)] == [20000, 20001, 20002]
-    with pytest.raises(DriverError, match="no port is free in the wildcard range 20000 to 20002"):
+    with pytest.raises(DriverError, match="no available ports in range 20000 20002"):
         ports.take(0)
     ports.release(20001)
     assert ports.take(0) == 20001

@@ -1,0 +1,74 @@
+"""What counters tell of a channel: its state, and the addresses that it is really bound to.
+
+    status counter (types 6 and 7)   -1 errored   0 initialising   1 active   2 closing
+    local address (type 14)          key: 0 status counter id (i32)   4 length (i32)   8 address
+
+Source: driver-protocol 8.3; Aeron 1.53, C client.
+"""
+
+import struct
+from typing import Protocol
+
+from driver.channel import uri, uri_param
+from driver.cnc.counters_reader import CountersReader
+
+ERRORED = -1
+NO_ID_ALLOCATED = -1
+INITIALISING = 0
+ACTIVE = 1
+CLOSING = 2
+
+LOCAL_ADDRESS_TYPE_ID = 14
+_ADDRESS = struct.Struct("<2i")
+
+
+class HasChannel(Protocol):
+    """A publication or a subscription."""
+
+    channel: str
+    channel_status_id: int
+    is_closed: bool
+
+
+def status(reader: CountersReader, item: HasChannel) -> int:
+    """The state of its channel; ACTIVE for IPC and spies, which have no sockets.
+
+    Returns: one of the states above; NO_ID_ALLOCATED once it is closed
+    """
+    if item.is_closed:
+        return NO_ID_ALLOCATED
+    if not 0 <= item.channel_status_id < reader.capacity:
+        return ACTIVE
+    return reader.value(item.channel_status_id)
+
+
+def local_addresses(reader: CountersReader, item: HasChannel) -> list[str]:
+    """Where the sockets of its channel are bound, `address:port` each; empty unless ACTIVE."""
+    counter_id = item.channel_status_id
+    if item.is_closed or not 0 <= counter_id < reader.capacity:
+        return []
+    if reader.value(counter_id) != ACTIVE:
+        return []
+    found = []
+    for counter in reader:
+        if counter.type_id != LOCAL_ADDRESS_TYPE_ID or counter.value != ACTIVE:
+            continue
+        owner_id, length = _ADDRESS.unpack_from(counter.key)
+        end = _ADDRESS.size + length
+        if owner_id == counter_id and 0 < length and end <= len(counter.key):
+            found.append(counter.key[_ADDRESS.size : end].decode("ascii", "replace"))
+    return found
+
+
+def resolved_channel(reader: CountersReader, item: HasChannel) -> str | None:
+    """Its channel, with the port that was found for an endpoint of port 0.
+
+    Returns: None while the port is not known; the channel itself where it names no such endpoint
+    """
+    parsed = uri.parse(item.channel)
+    endpoint = parsed.get(uri_param.ENDPOINT)
+    is_manual = parsed.get(uri_param.CONTROL_MODE) == "manual"
+    if not parsed.is_udp or endpoint is None or is_manual or not endpoint.endswith(":0"):
+        return item.channel
+    addresses = local_addresses(reader, item)
+    return str(parsed.with_param(uri_param.ENDPOINT, addresses[0])) if addresses else None

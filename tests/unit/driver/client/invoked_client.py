@@ -1,0 +1,49 @@
+"""Clients of an invoked driver: a driver takes a turn whenever a client waits."""
+
+from contextlib import contextmanager
+
+from driver.base import system
+from driver.client.aeron import Aeron
+from driver.client.context import ClientContext
+from tests.unit.driver.media_driver.invoked_driver import MS, lab
+
+
+class World:
+    """One driver and its clients, on one hand-moved clock."""
+
+    def __init__(self, folder, driver):
+        self.folder, self.driver, self.clients = folder, driver, []
+        self.errors = []
+
+    def connect(self, **settings):
+        settings = {"dir": self.folder / "aeron", "error_handler": self.errors.append} | settings
+        context = ClientContext(**settings)
+        self.clients.append(Aeron(context=context, clock=self.driver.clock, invoked=True))
+        return self.clients[-1]
+
+    def both(self, count=20, step_ns=1 * MS):
+        """Let driver and clients take turns."""
+        for _ in range(count):
+            self.driver.turn(1, step_ns)
+            for client in self.clients:
+                client.invoke()
+
+    def until(self, condition, turns=3_000):
+        """Take turns until something is so."""
+        for _ in range(turns):
+            found = condition()
+            if found:
+                return found
+            self.both(1)
+        raise AssertionError(f"not within {turns} turns")
+
+
+@contextmanager
+def world(folder, monkeypatch):
+    with lab(folder / "aeron") as opened:
+        monkeypatch.setattr(system, "sleep_ns", lambda ns: opened.turn(1, 1 * MS))
+        opened.turn()
+        made = World(folder, opened)
+        yield made
+        for client in made.clients:
+            client.close()

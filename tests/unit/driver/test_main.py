@@ -1,0 +1,153 @@
+"""The process `windtunnel-driver`: what it shows, refuses, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from driver import __main__ as process
+from driver.cnc import cnc_file, ring_buffer
+from driver.media_driver.context import SETTINGS
+
+QUIET = {
+    "AERON_THREADING_MODE": "SHARED",
+    "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
+    "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS": "200us",
+}
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the entry in this process. Returns exit code, standard output and standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["windtunnel-driver", *arguments])
+        monkeypatch.setattr(process.signal, "signal", lambda *_: None)
+        code = process.main()
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    for variable in list(os.environ):
+        if variable.startswith("AERON_"):
+            monkeypatch.delenv(variable)
+    return call
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_teaches(run, option):
+    code, out, err = run(option)
+    assert (code, err) == (0, "")
+    assert "examples:" in out
+    assert all(len(line) <= 100 for line in out.splitlines())
+
+
+@pytest.mark.parametrize("option", ["-v", "--version"])
+def test_the_version_is_told(run, option):
+    code, out, _ = run(option)
+    assert code == 0
+    assert "1.53.0" in out
+
+
+def test_the_settings_are_listed(run):
+    code, out, _ = run("--settings")
+    assert code == 0
+    assert out.count("\n    default ") == len(SETTINGS)
+    code, out, _ = run("--settings", "--json")
+    assert len(json.loads(out)["settings"]) == len(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-Daeron.mtu.length=8kk"], "AERON_MTU_LENGTH=8kk"),
+        (["-Daeron.mtu.lenght=8k"], "did you mean AERON_MTU_LENGTH?"),
+        (["--fast"], "unknown option --fast"),
+        (["none.properties"], "cannot read none.properties"),
+    ],
+)
+def test_what_it_cannot_follow_is_one_line_and_exit_1(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith("windtunnel-driver: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@contextmanager
+def started(directory, *arguments, **settings) -> Iterator[subprocess.Popen[str]]:
+    """A driver of its own, up and ready; killed if the test did not end it."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("AERON_")}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "driver", "--dir", str(directory), *arguments],
+        env=environment | QUIET | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def lines_until_ready(child):
+    assert child.stdout is not None
+    lines = []
+    for line in child.stdout:
+        lines.append(line.rstrip("\n"))
+        if line.startswith("driver ready"):
+            break
+    return lines
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_good_order(tmp_path, number):
+    directory = tmp_path / "aeron"
+    with started(directory, "-Daeron.print.configuration=true") as child:
+        lines = lines_until_ready(child)
+        assert lines[0] == "windtunnel-driver {"
+        assert any(line.split() == ["threading_mode=SHARED", "(environment)"] for line in lines)
+        assert any(line.split() == [f"dir={directory}", "(--dir)"] for line in lines)
+        assert lines[-1] == f"driver ready pid={child.pid} dir={directory}"
+        child.send_signal(number)
+        out, err = child.communicate(timeout=60)
+        assert (child.returncode, out, err) == (0, "", "")
+    cnc = cnc_file.open_existing(directory)
+    assert cnc.heartbeat_ms() == ring_buffer.HEARTBEAT_OF_CLOSED
+    cnc.close()
+
+
+def test_the_next_driver_takes_the_directory_of_a_killed_one(tmp_path):
+    directory = tmp_path / "aeron"
+    with started(directory) as first:
+        lines_until_ready(first)
+        with started(directory) as second:
+            _, err = second.communicate(timeout=60)
+            assert second.returncode == 1
+            assert "active media driver detected" in err
+            assert err.count("\n") == 1
+        first.kill()
+        first.wait()
+        with started(directory, AERON_DRIVER_TIMEOUT="1") as third:
+            assert lines_until_ready(third)[-1].startswith("driver ready")
+            third.terminate()
+            third.communicate(timeout=60)
+            assert third.returncode == 0
+
+
+def test_a_signal_before_it_is_ready_ends_it_too(tmp_path):
+    with started(tmp_path / "aeron", AERON_PRINT_CONFIGURATION="true") as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "windtunnel-driver {\n"
+        child.terminate()
+        _, err = child.communicate(timeout=60)
+        assert (child.returncode, err) == (0, "")
+    cnc = cnc_file.open_existing(tmp_path / "aeron")
+    assert cnc.heartbeat_ms() == ring_buffer.HEARTBEAT_OF_CLOSED
+    cnc.close()
