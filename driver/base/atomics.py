@@ -14,11 +14,10 @@ With `NUMBA_BOUNDSCHECK=1` every access asserts its range; otherwise the caller 
 frame at the door.
 """
 
-import numba
 import numpy as np
 
 from driver.base import intrinsics
-from driver.base.jit import BOUNDS_CHECKED, JIT_DISABLED, kernel
+from driver.base.jit import BOUNDS_CHECKED, kernel
 
 _load_u8, _load_u16 = intrinsics.load_of["u8", None], intrinsics.load_of["u16", None]
 _load_i32, _load_i64 = intrinsics.load_of["i32", None], intrinsics.load_of["i64", None]
@@ -33,7 +32,7 @@ _cas_i32, _cas_i64 = intrinsics.compare_and_set_of["i32"], intrinsics.compare_an
 _add_i32, _add_i64 = intrinsics.fetch_add_of["i32"], intrinsics.fetch_add_of["i64"]
 _move, _fill_zero = intrinsics.move, intrinsics.fill_zero
 _fence_acquire, _fence_release = intrinsics.fence_acquire, intrinsics.fence_release
-_fence_full, _as_pointer = intrinsics.fence_full, intrinsics.as_pointer
+_fence_full, bytes_at = intrinsics.fence_full, intrinsics.bytes_at
 
 CHECKED = BOUNDS_CHECKED
 
@@ -186,21 +185,6 @@ def release_fence():
 @kernel
 def full_fence():
     _fence_full()
-
-
-if JIT_DISABLED:
-    bytes_at = intrinsics.twin_bytes_at
-else:
-
-    @kernel
-    def bytes_at(address, length):
-        """The bytes at an absolute address as an array, made without copying or allocating.
-
-        For kernels that walk many mappings: their records hold addresses, since numba has no
-        array of arrays. Whoever stores an address must outlive every kernel that may still read
-        it.
-        """
-        return numba.carray(_as_pointer(address), (length,), np.uint8)
 
 
 def address_of(array: np.ndarray) -> int:

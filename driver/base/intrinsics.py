@@ -16,7 +16,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba.extending import intrinsic, lower_builtin, type_callable
+from numba.np import arrayobj
 
 from driver.base.jit import JIT_DISABLED
 
@@ -172,13 +173,44 @@ def _make_fence(ordering):
     return intrinsic(fence_of)
 
 
-@intrinsic
-def _as_pointer(typingctx, address):
-    def codegen(context, builder, signature, args):
-        wide = context.cast(builder, args[0], signature.args[0], types.intp)
-        return builder.inttoptr(wide, cgutils.voidptr_t)
+def bytes_at(address: int, length: int) -> np.ndarray:
+    """The bytes at an absolute address as an array, made without copying or allocating.
 
-    return types.CPointer(types.uint8)(address), codegen
+    For kernels that walk many mappings: their records hold addresses, since numba has no array of
+    arrays. Whoever stores an address must outlive every kernel that may still read it.
+    """
+    return _twin_bytes_at(address, length)
+
+
+_BYTES = types.Array(types.uint8, 1, "C")
+
+
+@type_callable(bytes_at)
+def _type_bytes_at(context):
+    def typer(address, length):
+        if isinstance(address, types.Integer) and isinstance(length, types.Integer):
+            return _BYTES
+        return None
+
+    return typer
+
+
+@lower_builtin(bytes_at, types.Integer, types.Integer)
+def _lower_bytes_at(context, builder, signature, args):
+    """An array that nobody counts references of: it is only a place and a length."""
+    wide = context.cast(builder, args[0], signature.args[0], types.intp)
+    length = context.cast(builder, args[1], signature.args[1], types.intp)
+    array = arrayobj.make_array(_BYTES)(context, builder)
+    one = context.get_constant(types.intp, 1)
+    arrayobj.populate_array(
+        array,
+        data=builder.inttoptr(wide, cgutils.voidptr_t),
+        shape=[length],
+        strides=[one],
+        itemsize=one,
+        meminfo=None,
+    )
+    return array._getvalue()
 
 
 _twin_lock = threading.Lock()
@@ -260,5 +292,3 @@ else:
         _make_fence("release"),
         _make_fence("seq_cst"),
     )
-as_pointer = _as_pointer
-twin_bytes_at = _twin_bytes_at

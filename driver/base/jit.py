@@ -15,6 +15,7 @@ serve one for the other. Root: `WINDTUNNEL_KERNEL_CACHE`, else
 
 import hashlib
 import os
+import pickle
 import re
 import sys
 from collections.abc import Callable
@@ -39,6 +40,17 @@ BOUNDS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
 _IMPORT = re.compile(
     r"^\s*(?:from\s+(driver[\w.]*)\s+import\s+(\([^)]*\)|[^\n]+)|import\s+(driver[\w.]*))", re.M
 )
+_UNREADABLE = (
+    pickle.UnpicklingError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+)
+"""What unpickling bytes that are not what was pickled comes to. Source: Python's pickle."""
 _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
 
 
@@ -118,6 +130,31 @@ def kernel(function: _FUNCTION) -> _FUNCTION:
         # imported.
         folder = f"{fingerprint(file)}-{function.__module__}"
         _SETTINGS.CACHE_DIR = str(cache_root() / folder)
-    compile_lazily: Any = numba.njit(cache=True, nogil=True)
-    compiled: _FUNCTION = compile_lazily(function)
-    return compiled
+    compile_lazily: Any = numba.njit(cache=True, nogil=True, _nrt=False)
+    compiled: Any = compile_lazily(function)
+    _pass_over_damage(compiled._cache._cache_file)
+    result: _FUNCTION = compiled
+    return result
+
+
+def _pass_over_damage(kept: Any) -> None:
+    """Compile anew what cannot be read back.
+
+    A disk may have been full, a process killed, or a build kept under a type of a module, such as a
+    test's, that this process does not have. None of that may stop a driver.
+    """
+    load, load_index = kept.load, kept._load_index
+
+    def load_or_none(key: Any) -> Any:
+        try:
+            return load(key)
+        except _UNREADABLE:
+            return None
+
+    def load_index_or_empty() -> Any:
+        try:
+            return load_index()
+        except _UNREADABLE:
+            return {}
+
+    kept.load, kept._load_index = load_or_none, load_index_or_empty

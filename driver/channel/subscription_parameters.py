@@ -77,8 +77,10 @@ class SubscriptionParameters:
         """Whether many receivers are to be assumed, where the SETUP does not say so."""
         return self.group is Group.TRUE or (self.group is Group.INFER and is_multicast)
 
-    def refuse_conflict(self, existing: "SubscriptionParameters") -> None:
-        """Raise unless both can share one endpoint and stream."""
+    def refuse_conflict(
+        self, existing: "SubscriptionParameters", channel: str, existing_channel: str
+    ) -> None:
+        """Raise unless both can share one endpoint and stream; the channels are for the text."""
         for key, wanted, found in (
             (uri_param.RELIABLE, self.is_reliable, existing.is_reliable),
             (uri_param.REJOIN, self.is_rejoin, existing.is_rejoin),
@@ -86,8 +88,8 @@ class SubscriptionParameters:
         ):
             if wanted != found:
                 raise ConfigurationError(
-                    f"option conflicts with existing subscription: {key}={str(wanted).lower()}, "
-                    f"but one of the same endpoint and stream has {str(found).lower()}"
+                    f"option conflicts with existing subscription: {key}={str(wanted).lower()} "
+                    f"existingChannel={existing_channel} channel={channel}"
                 )
 
 

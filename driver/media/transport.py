@@ -54,7 +54,7 @@ class ReceiveBatch(NamedTuple):
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n], into slots
     slots: np.ndarray  # uint8[n * slot length]
-    names: np.ndarray  # uint8[n, 28], where they came from
+    names: np.ndarray  # uint8[n, 28], where they came from; overwritten by the next `receive`
     controls: np.ndarray  # uint8[n * CONTROL_LENGTH]
 
 
@@ -233,12 +233,6 @@ def segment_length(batch, index):
 def is_truncated(batch, index):
     """Whether datagram `index` was longer than its slot: no frame is, so it is invalid."""
     return (batch.headers[index].message_flags & TRUNCATED) != 0
-
-
-@kernel
-def source_name(batch, index):
-    """Where datagram `index` came from: a view of uint8[28], overwritten by the next `receive`."""
-    return batch.names[index]
 
 
 @kernel

@@ -54,20 +54,23 @@ class ClientRegistry:
             client.is_closed = True
             counters.set_release(self._parts.values, client.heartbeat_id, 0)
 
-    def take_dead(self, now_ms: int) -> list[int]:
-        """Ids of clients that closed or fell silent since the last time; forgotten from now on."""
+    def dead(self, now_ms: int) -> list[int]:
+        """Ids of clients that closed or fell silent."""
         timeout_ms = self._parts.context.client_liveness_timeout_ns // NS_PER_MS
-        dead = []
-        for client in list(self._clients.values()):
-            heartbeat_ms = int(counters.get_acquire(self._parts.values, client.heartbeat_id))
-            is_silent = now_ms > heartbeat_ms + timeout_ms
-            if not (client.is_closed or is_silent):
-                continue
-            if not client.is_closed:
-                counters.increment(self._parts.values, system_counters.CLIENT_TIMEOUTS)
-                self._parts.clients.tell(ClientTimeout(client.client_id))
-            del self._clients[client.client_id]
-            dead.append(client.client_id)
-            self._parts.counters.free(client.heartbeat_id)
-            self._parts.clients.tell(UnavailableCounter(client.client_id, client.heartbeat_id))
-        return dead
+        return [
+            client.client_id
+            for client in self._clients.values()
+            if client.is_closed or now_ms > self._heartbeat_ms(client) + timeout_ms
+        ]
+
+    def _heartbeat_ms(self, client: Client) -> int:
+        return int(counters.get_acquire(self._parts.values, client.heartbeat_id))
+
+    def forget(self, client_id: int) -> None:
+        """A client is gone: everybody is told, and that it fell silent unless it closed."""
+        client = self._clients.pop(client_id)
+        self._parts.counters.free(client.heartbeat_id)
+        if not client.is_closed:
+            counters.increment(self._parts.values, system_counters.CLIENT_TIMEOUTS)
+            self._parts.clients.tell(ClientTimeout(client_id))
+        self._parts.clients.tell(UnavailableCounter(client_id, client.heartbeat_id))

@@ -192,7 +192,7 @@ class Conductor:
     def _on_timer(self, now_ns: int, now_ms: int) -> None:
         ring_buffer.set_consumer_heartbeat_ms(self._parts.cnc.to_driver, now_ms)
         resources = self.resources
-        for client_id in resources.clients.take_dead(now_ms):
+        for client_id in resources.clients.dead(now_ms):
             resources.forget_client(client_id)
         self._blocked_commands.check(now_ns)
         resources.network.on_timer(now_ns)

@@ -70,7 +70,7 @@ def _ask_source(state, transport_slot, stream_id, session_id, inbox_index):
         transport_slot,
         stream_id,
         session_id,
-        transport.source_name(state.inbox, inbox_index),
+        state.inbox.names[inbox_index],
         transport.source_length(state.inbox, inbox_index),
     )
 
@@ -130,7 +130,7 @@ def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
             state, slot, transport_slot, sent_ns, channel.control, channel.control_length
         )
     else:
-        source = transport.source_name(state.inbox, inbox_index)
+        source = state.inbox.names[inbox_index]
         source_length = transport.source_length(state.inbox, inbox_index)
         image_answers.echo_rtt(state, slot, transport_slot, sent_ns, source, source_length)
 
@@ -177,7 +177,7 @@ def _create_image(state, transport_slot, at, inbox_index):
     record[MTU_LENGTH] = setup.mtu_length(packet, at)
     record[SETUP_FLAGS] = header.flags(packet, at)
     record[TTL] = setup.ttl(packet, at)
-    source = transport.source_name(state.inbox, inbox_index)
+    source = state.inbox.names[inbox_index]
     record[SOURCE_LENGTH] = transport.source_length(state.inbox, inbox_index)
     for word in range(SOURCE_WORDS):
         record[SOURCE + word] = get_i32(source, 4 * word)

@@ -6,9 +6,10 @@ active transport while it delivered within the image's liveness time-out. Source
 Aeron 1.53 (the C driver where the two differ).
 """
 
-from driver.base.atomics import bytes_at, put_i32_release
+from driver.base.atomics import bytes_at, copy, put_i32_release
 from driver.base.jit import kernel
 from driver.base.system import NS_PER_SECOND
+from driver.channel.socket_address import NAME_LENGTH_MAX
 from driver.logbuffer import descriptor
 from driver.media import transport
 from driver.media_driver import publication_image as image
@@ -25,7 +26,7 @@ def track(state, slot, transport_slot, inbox_index, now_ns):
     if connection.is_known == 0:
         _add(state, slot, transport_slot, now_ns)
     if connection.control_length == 0:
-        connection.control[:] = transport.source_name(state.inbox, inbox_index)
+        copy(connection.control, 0, state.inbox.names[inbox_index], 0, NAME_LENGTH_MAX)
         connection.control_length = transport.source_length(state.inbox, inbox_index)
     connection.last_activity_ns = now_ns
     connection.last_frame_ns = now_ns
@@ -40,7 +41,7 @@ def _add(state, slot, transport_slot, now_ns):
     connection.transport = transport_slot
     connection.control_length = 0
     if endpoint.has_control:
-        connection.control[:] = endpoint.control
+        copy(connection.control, 0, endpoint.control, 0, NAME_LENGTH_MAX)
         connection.control_length = endpoint.control_length
     connection.last_activity_ns = now_ns
     connection.last_frame_ns = image.NEVER_NS

@@ -6,8 +6,10 @@ its receivers by their status messages learns of us. Source: spec 3.1 and 3.7, A
 """
 
 from driver.base import handoff
+from driver.base.atomics import copy
 from driver.base.jit import kernel
 from driver.base.system import NS_PER_SECOND
+from driver.channel.socket_address import NAME_LENGTH_MAX
 from driver.cnc import counters
 from driver.media import transport
 from driver.media_driver import system_counters
@@ -126,12 +128,12 @@ def change_control(state, slot, name, name_length):
     endpoint = state.endpoints[slot]
     if endpoint.is_eliciting == 0:
         return
-    endpoint.control[:] = name
+    copy(endpoint.control, 0, name, 0, NAME_LENGTH_MAX)
     endpoint.control_length = name_length
     # The sender counts its own changes in the same place.
     counters.add_atomic(state.counters, system_counters.RESOLUTION_CHANGES, 1)
     for row in range(state.connections.size):
         connection = state.connections[row]
         if connection.is_known and connection.transport == slot:
-            connection.control[:] = name
+            copy(connection.control, 0, name, 0, NAME_LENGTH_MAX)
             connection.control_length = name_length

@@ -167,8 +167,12 @@ class Resources:
 
     def forget_client(self, client_id: int) -> None:
         """Take back all that a client had."""
+        # Its counters first: whoever hears that it is gone will find them gone.
+        unavailable = self.user_counters.take_all_of(client_id)
+        self.clients.forget(client_id)
         self.publication_commands.remove_all_of(client_id)
-        self.user_counters.remove_all_of(client_id)
+        for response in unavailable:
+            self._parts.clients.tell(response)
         self.subscription_commands.remove_all_of(client_id)
 
     def close(self) -> None:

@@ -112,7 +112,7 @@ def _tell_error(state, endpoint_slot, slot, index):
     if not sender_events.has_room(state) or not error_frames.has_room(state.error_frames):
         return False
     frames, at = state.inbox.slots, transport.incoming_at(state.inbox, index)
-    name = transport.source_name(state.inbox, index)
+    name = state.inbox.names[index]
     name_length = transport.source_length(state.inbox, index)
     destination_id = destination_tracker.NULL_REGISTRATION_ID
     if state.endpoints[endpoint_slot].destinations_mode != 0:
@@ -226,7 +226,7 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
             endpoint_slot,
             state.counters,
             status_message.receiver_id(frames, at),
-            transport.source_name(state.inbox, index),
+            state.inbox.names[index],
             transport.source_length(state.inbox, index),
             now_ns,
         )
@@ -276,7 +276,7 @@ def _on_setup_wanted(state, slot, index):
     pub.is_setup_elicited = 1
     has_tag, tag = _group_tag(state, slot, transport.incoming_at(state.inbox, index))
     flow_control.on_setup_wanted(state.flows, slot, has_tag, tag)
-    name = transport.source_name(state.inbox, index)
+    name = state.inbox.names[index]
     name_length = transport.source_length(state.inbox, index)
     if pub.route == publication.TO_REQUESTER and socket_address.is_name(name, name_length):
         pub.requester_length = socket_address.copy_name(pub.requester, name, name_length)

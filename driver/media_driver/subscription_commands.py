@@ -103,7 +103,9 @@ class SubscriptionCommands:
         for other in self._links.subscriptions.values():
             is_same = other.endpoint is existing and other.stream_id == subscription.stream_id
             if is_same and other.parameters.session_id == subscription.parameters.session_id:
-                subscription.parameters.refuse_conflict(other.parameters)
+                subscription.parameters.refuse_conflict(
+                    other.parameters, subscription.channel_text, other.channel_text
+                )
 
     def _tell_ready(self, subscription: Subscription, status_id: int) -> None:
         self._clients.get_or_add(subscription.client_id)

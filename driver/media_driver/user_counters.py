@@ -77,15 +77,17 @@ class UserCounters:
         self._clients.succeed(command.correlation_id)
         self._free(command.registration_id)
 
-    def remove_all_of(self, client_id: int) -> None:
-        """A client is gone."""
+    def take_all_of(self, client_id: int) -> list[UnavailableCounter]:
+        """A client is gone: free what it had. Returns what everybody is to be told."""
         gone = [key for key, item in self._counters.items() if item.client_id == client_id]
-        for registration_id in gone:
-            self._free(registration_id)
+        return [self._take(registration_id) for registration_id in gone]
 
     def _free(self, registration_id: int) -> None:
+        self._clients.tell(self._take(registration_id))
+
+    def _take(self, registration_id: int) -> UnavailableCounter:
         counter = self._counters.pop(registration_id)
         identity = next(key for key, value in self._types.items() if value == counter.counter_id)
         del self._types[identity]
         self._manager.free(counter.counter_id)
-        self._clients.tell(UnavailableCounter(registration_id, counter.counter_id))
+        return UnavailableCounter(registration_id, counter.counter_id)

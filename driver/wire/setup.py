@@ -10,7 +10,7 @@ The active term id and the offset give the sender's position, not the publisher'
 Source: driver-protocol 1.3.
 """
 
-from driver.base.arith import is_power_of_two
+from driver.base.arith import is_power_of_two, wrap_i32
 from driver.base.atomics import get_i32, put_i32
 from driver.base.jit import kernel
 from driver.wire import frame_type as types
@@ -37,7 +37,7 @@ def check(buf, at, length):
     """Decide whether a datagram that passed `header.check` is a setup an image can be made from.
 
     Returns: OK, TOO_SHORT, or BAD_VALUE when the term length, the offset or the MTU is out of its
-             range
+             range, or the active term id lies before the initial one
     """
     if length < LENGTH:
         return header.TOO_SHORT
@@ -49,6 +49,10 @@ def check(buf, at, length):
         return header.BAD_VALUE
     mtu = get_i32(buf, at + MTU_LENGTH)
     if mtu < MTU_LENGTH_MIN or mtu > MTU_LENGTH_MAX or mtu % header.ALIGNMENT != 0:
+        return header.BAD_VALUE
+    # A stream is never before its beginning: no reader could ever catch up with such an image.
+    active, initial = get_i32(buf, at + ACTIVE_TERM_ID), get_i32(buf, at + INITIAL_TERM_ID)
+    if wrap_i32(active - initial) < 0:
         return header.BAD_VALUE
     return header.OK
 

@@ -57,7 +57,7 @@ class UdpResolverSocket:
         # A failure of the last send may be waiting here; the next turn meets it no more.
         count = max(0, int(transport.receive(self._opened.fd, inbox, self._links)))
         for index in range(count):
-            name = transport.source_name(inbox, index)[: transport.source_length(inbox, index)]
+            name = inbox.names[index][: transport.source_length(inbox, index)]
             source = decode(bytes(bytearray(name)))
             if source is None:
                 continue

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -91,7 +91,8 @@ def test_the_cache_can_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert jit.cache_root() == Path("/cache/windtunnel/kernels")
 
 
-def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(tmp_path: Path) -> None:
+def start_package(tmp_path: Path) -> Callable[[], tuple[str, dict[Path, int]]]:
+    """A package with a kernel and its callee; answers how to run it in a process of its own."""
     real = Path(jit.__file__).parents[1]
     shutil.copytree(real / "base", tmp_path / "driver" / "base")
     shutil.copy(real / "__init__.py", tmp_path / "driver")
@@ -116,6 +117,11 @@ def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(tmp_path:
         built = {path: path.stat().st_mtime_ns for path in cache.rglob("*.nb?")}
         return answer.stdout.strip(), built
 
+    return run
+
+
+def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(tmp_path: Path) -> None:
+    run = start_package(tmp_path)
     first, built = run()
     assert first == "42"
     assert built
@@ -124,3 +130,22 @@ def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(tmp_path:
     changed, rebuilt = run()
     assert changed == "56"
     assert built.items() < rebuilt.items()
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_what_is_damaged_is_compiled_anew(tmp_path: Path, kind: str) -> None:
+    run = start_package(tmp_path)
+    _, built = run()
+    for path in (item for item in built if item.suffix == f".{kind}"):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert run()[0] == "42"
+
+
+def test_a_build_for_a_type_that_nobody_knows_any_more_is_passed_over(tmp_path: Path) -> None:
+    run = start_package(tmp_path)
+    _, built = run()
+    for path in (item for item in built if item.suffix == ".nbi"):
+        content = path.read_bytes()
+        assert b"numba.core.types" in content
+        path.write_bytes(content.replace(b"numba.core.types", b"numba.gone.types"))
+    assert run()[0] == "42"

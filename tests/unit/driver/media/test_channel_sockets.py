@@ -42,7 +42,7 @@ def receive(fd, links=link.NO_LINKS):
     found = []
     for index in range(transport.receive(fd, inbox, links)):
         at, length = transport.incoming_at(inbox, index), transport.incoming_length(inbox, index)
-        name = transport.source_name(inbox, index)
+        name = inbox.names[index]
         source = read_name(name, transport.source_length(inbox, index))
         found.append((bytes(inbox.slots[at : at + length]), source))
     return found

@@ -83,7 +83,7 @@ def test_batch_reaches_a_socket_in_order_with_its_source(host):
         assert transport.receive(two.fileno(), inbox, link.NO_LINKS) == 8
         assert list(received(inbox, 8)) == DATAGRAMS
         for index in range(8):
-            name = transport.source_name(inbox, index)
+            name = inbox.names[index]
             length = transport.source_length(inbox, index)
             source = socket_address.read_name(name, length)
             assert source == from_python_name(one.getsockname())
@@ -99,7 +99,7 @@ def test_batch_reaches_a_link_in_order_with_its_source():
     carry(links, 0, 1)
     assert transport.receive(-3, inbox, links) == 8
     assert list(received(inbox, 8)) == DATAGRAMS
-    name, length = transport.source_name(inbox, 7), transport.source_length(inbox, 7)
+    name, length = inbox.names[7], transport.source_length(inbox, 7)
     assert socket_address.read_name(name, length) == SocketAddress("10.0.0.1", 40001)
 
 

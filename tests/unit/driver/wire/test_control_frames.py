@@ -77,6 +77,7 @@ def test_setup_is_written_and_read_as_real_aeron_does() -> None:
         (setup.TERM_LENGTH, [65536, 1 << 30], [0, -1, 32768, 65537, 98304, -(1 << 31)]),
         (setup.TERM_OFFSET, [0, 32, 65504], [-32, 1, 31, 65536]),
         (setup.MTU_LENGTH, [32, 1408, 65504], [0, -32, 31, 33, 1409, 65536]),
+        (setup.ACTIVE_TERM_ID, [3, 4, (1 << 31) - 1, -(1 << 31), 2 - (1 << 31)], [2, -1]),
     ],
 )
 def test_setup_refuses_what_no_image_can_have(field: int, good: list[int], bad: list[int]) -> None:
