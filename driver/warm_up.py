@@ -64,7 +64,8 @@ def _context(folder: Path, mode: str) -> Context:
     return Context(
         dir=folder / mode.lower(), threading_mode=mode, shared_idle_strategy="sleep-ns",
         shared_idle_init_args="50us", term_buffer_length=65_536, timer_interval_ns=50_000_000,
-        publication_linger_timeout_ns=100_000_000,
+        publication_linger_timeout_ns=100_000_000, name_resolver="driver",
+        resolver_name="warm-up", resolver_interface="127.0.0.1:0",
     )  # fmt: skip
 
 

@@ -51,6 +51,10 @@ _UNREADABLE = (
     ValueError,
 )
 """What unpickling bytes that are not what was pickled comes to. Source: Python's pickle."""
+# Without numba's runtime nothing is counted, and nothing can be allocated: a kernel gets its arrays
+# from a shell that outlives the call. Counting would take a locked instruction for each array of an
+# agent's state at each call.
+_OPTIONS: Any = {"cache": True, "nogil": True, "_nrt": False}
 _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
 
 
@@ -130,7 +134,7 @@ def kernel(function: _FUNCTION) -> _FUNCTION:
         # imported.
         folder = f"{fingerprint(file)}-{function.__module__}"
         _SETTINGS.CACHE_DIR = str(cache_root() / folder)
-    compile_lazily: Any = numba.njit(cache=True, nogil=True, _nrt=False)
+    compile_lazily: Any = numba.njit(**_OPTIONS)
     compiled: Any = compile_lazily(function)
     _pass_over_damage(compiled._cache._cache_file)
     result: _FUNCTION = compiled

@@ -18,7 +18,7 @@ from driver.channel.uri import InvalidChannelError
 from driver.cnc import counters
 from driver.command.command_type import ErrorCode
 from driver.command.response import PublicationError
-from driver.media_driver import subscriber_positions, system_counters
+from driver.media_driver import publication_errors, subscriber_positions, system_counters
 from driver.media_driver.agent_proxy import SlotPool, append_slot, remove_slot
 from driver.media_driver.facilities import Facilities
 from driver.media_driver.publication_limit import IPC
@@ -231,20 +231,19 @@ class IpcPublications:
                 break
         else:
             return False
-        self._parts.clients.tell(
-            PublicationError(
-                registration_id=registration_id,
-                destination_registration_id=NULL_VALUE,
-                session_id=publication.session_id,
-                stream_id=publication.stream_id,
-                receiver_id=NULL_VALUE,
-                group_tag=NULL_VALUE,
-                source_address="127.0.0.1",
-                source_port=0,
-                error_code=ErrorCode.IMAGE_REJECTED,
-                message=reason,
-            )
+        response = PublicationError(
+            registration_id=registration_id,
+            destination_registration_id=NULL_VALUE,
+            session_id=publication.session_id,
+            stream_id=publication.stream_id,
+            receiver_id=NULL_VALUE,
+            group_tag=NULL_VALUE,
+            source_address="127.0.0.1",
+            source_port=0,
+            error_code=ErrorCode.IMAGE_REJECTED,
+            message=reason,
         )
+        publication_errors.report(self._parts, response)
         if publication.cool_down_until_ns is None:
             publication.set_connected(False)
             self._links.unlink_stream(publication)

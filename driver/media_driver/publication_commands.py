@@ -4,6 +4,7 @@ Answers go out in Aeron's order: the new client's heartbeat counter, the publica
 images of those who were waiting for it. Source: spec 7.3, Aeron 1.53.
 """
 
+from driver.base.errors import DriverError
 from driver.channel import admission, publication_parameters
 from driver.channel.publication_parameters import TaggedPublication
 from driver.command.command_type import ErrorCode
@@ -87,8 +88,12 @@ class PublicationCommands:
     def _tell_ready(
         self, request: PublicationRequest, publication: LocalPublication, status_id: int
     ) -> None:
-        self._clients.get_or_add(request.client_id)
         self._holders[request.registration_id] = (request.client_id, publication)
+        try:
+            self._clients.get_or_add(request.client_id)
+        except DriverError:
+            self._release(request.registration_id)
+            raise
         ready = ExclusivePublicationReady if request.is_exclusive else PublicationReady
         self._parts.clients.tell(
             ready(

@@ -35,15 +35,7 @@ class PublicationErrors:
         error_frames.release(ring)
         if response is None:
             return
-        self._parts.record_error(
-            response.error_code,
-            f"onPublicationError: registrationId={response.registration_id}, "
-            f"destinationRegistrationId={response.destination_registration_id}, "
-            f"sessionId={response.session_id}, streamId={response.stream_id}, "
-            f"receiverId={response.receiver_id}, groupId={response.group_tag}, "
-            f"errorCode={response.error_code}, errorMessage={response.message}",
-        )
-        self._parts.clients.tell(response)
+        report(self._parts, response)
 
     def on_group_tag_malformed(self, record: np.ndarray) -> None:
         """GROUP_TAG_MALFORMED: note it where tools will find it."""
@@ -76,3 +68,16 @@ class PublicationErrors:
             error_code=int(error.error_code(ring, at)),
             message=text.decode("utf-8", "replace"),
         )
+
+
+def report(parts: Facilities, response: PublicationError) -> None:
+    """Note what a receiver has against a publication, and tell clients."""
+    parts.record_error(
+        response.error_code,
+        f"onPublicationError: registrationId={response.registration_id}, "
+        f"destinationRegistrationId={response.destination_registration_id}, "
+        f"sessionId={response.session_id}, streamId={response.stream_id}, "
+        f"receiverId={response.receiver_id}, groupId={response.group_tag}, "
+        f"errorCode={response.error_code}, errorMessage={response.message}",
+    )
+    parts.clients.tell(response)

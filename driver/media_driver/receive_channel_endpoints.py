@@ -199,6 +199,10 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         length = write_name(name, address)
         words = (int(word) for word in name.view(np.int32))
         self._proxy.ask(receiver_state.CHANGE_CONTROL_ADDRESS, slot, length, *words)
+        endpoint = self._open.get(slot)
+        if endpoint is not None:
+            # Who names the channel by tag and says where it answers says where it answers now.
+            endpoint.channel = replace(endpoint.channel, local_control=address, local_data=address)
 
     def release(self, endpoint: ChannelEndpoint) -> None:
         """One user less; the last one closes the channel and all its destinations."""

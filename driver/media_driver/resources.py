@@ -8,6 +8,7 @@ Decides nothing: it only introduces the rooms to each other.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from driver.channel import uri_param
 from driver.channel.udp_channel import UdpChannel
@@ -33,6 +34,7 @@ from driver.command.subscription import AddSubscription, RemoveSubscription
 from driver.media_driver.agent_proxy import SlotPool
 from driver.media_driver.channel_reader import ChannelReader
 from driver.media_driver.client_registry import ClientRegistry
+from driver.media_driver.command_error import CommandError
 from driver.media_driver.facilities import Facilities
 from driver.media_driver.image_rejection import ImageRejection
 from driver.media_driver.ipc_publications import IpcPublications
@@ -50,6 +52,12 @@ from driver.media_driver.session_ids import SessionIds
 from driver.media_driver.subscription_commands import SubscriptionCommands
 from driver.media_driver.subscriptions import SubscriptionLinks
 from driver.media_driver.user_counters import UserCounters
+
+
+class HasCorrelationId(Protocol):
+    """What is needed of a command that adds something."""
+
+    correlation_id: int
 
 
 class Resources:
@@ -141,11 +149,11 @@ class Resources:
     def actions(self) -> dict[type, Callable[..., None]]:
         """Who carries out a command of each type."""
         return {
-            AddPublication: self.publication_commands.add,
-            AddExclusivePublication: self.publication_commands.add,
+            AddPublication: self._unless_in_use(self.publication_commands.add),
+            AddExclusivePublication: self._unless_in_use(self.publication_commands.add),
             RemovePublication: self.publication_commands.remove,
             GetNextAvailableSessionId: self.publication_commands.next_session_id,
-            AddSubscription: self.subscription_commands.add,
+            AddSubscription: self._unless_in_use(self.subscription_commands.add),
             RemoveSubscription: self.subscription_commands.remove,
             AddDestination: self.send_destinations.add,
             RemoveDestination: self.send_destinations.remove,
@@ -153,13 +161,28 @@ class Resources:
             AddReceiveDestination: self.receive_destinations.add,
             RemoveReceiveDestination: self.receive_destinations.remove,
             RejectImage: self.rejection.reject,
-            AddCounter: self.user_counters.add,
+            AddCounter: self._unless_in_use(self.user_counters.add),
             AddStaticCounter: self.user_counters.add_static,
             RemoveCounter: self.user_counters.remove,
             ClientKeepalive: lambda command: self.clients.on_keepalive(command.client_id),
             ClientClose: lambda command: self.clients.on_close(command.client_id),
             TerminateDriver: self._terminate,
         }
+
+    def _unless_in_use(self, add: Callable[..., None]) -> Callable[..., None]:
+        """Refuse an id that something is held by: nobody could ever give both of them back."""
+
+        def carry_out(command: HasCorrelationId) -> None:
+            new = command.correlation_id
+            if (
+                self.publication_commands.held_by(new) is not None
+                or new in self.links.subscriptions
+                or self.user_counters.is_held(new)
+            ):
+                raise CommandError(f"registration_id={new} is in use")
+            add(command)
+
+        return carry_out
 
     def _terminate(self, command: TerminateDriver) -> None:
         if self._parts.context.allows_termination(command.token):

@@ -7,7 +7,7 @@ destination the sender tells. Source: spec 4.9, 8.3 and 9.3, Aeron 1.53.
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -113,6 +113,8 @@ class SendChannelEndpoints(ChannelEndpoints):
                 assert isinstance(endpoint.sockets, PublicationSockets)
                 endpoint.sockets.frames.reconnect(address)
             self._ask(sender_state.CHANGE_ENDPOINT_ADDRESS, slot, 0, address)
+            # Who names the channel by tag and says where it goes says where it goes now.
+            endpoint.channel = replace(endpoint.channel, remote_data=address)
 
         watched = Watched(
             uri_param.ENDPOINT,

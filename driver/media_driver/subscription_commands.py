@@ -4,6 +4,7 @@ A subscription that is removed says nothing of its images: its client knows. A l
 that is removed does. Source: spec 3.7, 4.11 and 7.3, Aeron 1.53.
 """
 
+from driver.base.errors import DriverError
 from driver.channel import admission, subscription_parameters
 from driver.channel.subscription_parameters import SubscriptionDefaults, SubscriptionParameters
 from driver.channel.udp_channel import UdpChannel
@@ -108,8 +109,12 @@ class SubscriptionCommands:
                 )
 
     def _tell_ready(self, subscription: Subscription, status_id: int) -> None:
-        self._clients.get_or_add(subscription.client_id)
         self._links.subscriptions[subscription.registration_id] = subscription
+        try:
+            self._clients.get_or_add(subscription.client_id)
+        except DriverError:
+            self._drop(subscription)
+            raise
         self._parts.clients.tell(SubscriptionReady(subscription.registration_id, status_id))
 
     def remove(self, command: RemoveSubscription) -> None:

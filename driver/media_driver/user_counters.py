@@ -51,6 +51,10 @@ class UserCounters:
         self._types[command.type_id, registration_id] = counter_id
         self._clients.tell(CounterReady(registration_id, counter_id))
 
+    def is_held(self, registration_id: int) -> bool:
+        """Whether a client has a counter by this id."""
+        return registration_id in self._counters
+
     def add_static(self, command: AddStaticCounter) -> None:
         """Make a counter that outlives its client, or find the one that is there."""
         self._registry.get_or_add(command.client_id)
