@@ -20,6 +20,7 @@ from driver.channel.resolver import Resolver
 from driver.channel.socket_address import SocketAddress
 from driver.channel.uri import InvalidChannelError
 from driver.cnc.counters_manager import CountersManager
+from driver.command.command_type import ErrorCode
 from driver.media.udp_socket import SocketOptions
 from driver.media_driver.context import INVOKER, Context
 from driver.media_driver.name_resolution.csv_table import CsvTable, parse_table
@@ -51,20 +52,34 @@ def supplier_of(text: str) -> str:
     )
 
 
-def parse_bootstrap_neighbors(text: str) -> tuple[HostPort, ...]:
-    """host:port,host:port; ConfigurationError for what is not."""
+def parse_bootstrap_neighbors(
+    text: str, record_error: Callable[[int, str], None]
+) -> tuple[HostPort, ...]:
+    """host:port,host:port; one that is not is passed over with a note in the error log.
+
+    A list of which nothing is left is a ConfigurationError.
+    """
     found = [item for item in text.split(",") if item]
     if len(found) > BOOTSTRAP_NEIGHBORS_MAX:
         raise ConfigurationError(
             f"{_BOOTSTRAP_SETTING} has {len(found)} neighbors, more than {BOOTSTRAP_NEIGHBORS_MAX}"
         )
-    try:
-        return tuple(parse_host_port(_BOOTSTRAP_SETTING, item) for item in found)
-    except InvalidChannelError as error:
-        raise ConfigurationError(str(error)) from error
+    good, faults = [], []
+    for item in found:
+        try:
+            good.append(parse_host_port(_BOOTSTRAP_SETTING, item))
+        except InvalidChannelError as error:
+            faults.append(str(error))
+    if faults and not good:
+        raise ConfigurationError("; ".join(faults))
+    for fault in faults:
+        record_error(ErrorCode.UNKNOWN_HOST, fault)
+    return tuple(good)
 
 
-def gossip_settings(context: Context, system: Resolver) -> GossipSettings:
+def gossip_settings(
+    context: Context, system: Resolver, record_error: Callable[[int, str], None]
+) -> GossipSettings:
     """Who a driver is among the others; its interface may be a name that the system knows."""
     name, interface = context.resolver_name, context.resolver_interface
     if not name or not interface:
@@ -86,7 +101,7 @@ def gossip_settings(context: Context, system: Resolver) -> GossipSettings:
     return GossipSettings(
         name=name,
         interface=SocketAddress(host, parsed.port, scope_id),
-        bootstrap=parse_bootstrap_neighbors(context.resolver_bootstrap_neighbor),
+        bootstrap=parse_bootstrap_neighbors(context.resolver_bootstrap_neighbor, record_error),
         mtu_length=context.mtu_length,
         neighbor_timeout_ms=context.resolver_neighbor_timeout_ns // NS_PER_MS,
         self_resolution_interval_ms=context.resolver_self_resolution_interval_ns // NS_PER_MS,
@@ -116,7 +131,7 @@ def make_name_resolver(
     if supplier == CSV_TABLE:
         names = CsvTable(parse_table(context.name_resolver_init_args), manager, values)
     elif supplier == DRIVER:
-        settings = gossip_settings(context, system)
+        settings = gossip_settings(context, system, record_error)
         options = SocketOptions(
             sndbuf_length=context.socket_sndbuf_length, rcvbuf_length=context.socket_rcvbuf_length
         )

@@ -55,19 +55,32 @@ def test_a_supplier_goes_by_either_of_its_names(name):
         supplier_of(name.upper())
 
 
+def refuse(code, text):
+    raise AssertionError(f"({code}) {text}")
+
+
 def test_bootstrap_neighbors_are_a_list():
-    assert parse_bootstrap_neighbors("localhost:8050,,[::1]:8051,") == (
+    assert parse_bootstrap_neighbors("localhost:8050,,[::1]:8051,", refuse) == (
         HostPort("localhost", 8050),
         HostPort("::1", 8051),
     )
-    assert parse_bootstrap_neighbors("") == ()
-    assert len(parse_bootstrap_neighbors(",".join(["a:1"] * 20))) == 20
+    assert parse_bootstrap_neighbors("", refuse) == ()
+    assert len(parse_bootstrap_neighbors(",".join(["a:1"] * 20), refuse)) == 20
+
+
+def test_a_neighbor_that_is_none_is_passed_over_with_a_note():
+    noted = []
+    found = parse_bootstrap_neighbors("just:wrong,a:1", lambda code, text: noted.append(text))
+    assert found == (HostPort("a", 1),)
+    assert noted == [
+        "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR=just:wrong: expected host:port or [ipv6]:port"
+    ]
 
 
 @pytest.mark.parametrize("text", ["localhost", "a:b", "a:70000", ",".join(["a:1"] * 21)])
-def test_a_neighbor_that_is_none_is_refused(text):
+def test_a_list_without_any_neighbor_is_refused(text):
     with pytest.raises(ConfigurationError, match="AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR"):
-        parse_bootstrap_neighbors(text)
+        parse_bootstrap_neighbors(text, refuse)
 
 
 def test_settings_reach_the_gossip():
@@ -77,7 +90,7 @@ def test_settings_reach_the_gossip():
         resolver_neighbor_resolution_interval_ns=5 * MS,
         resolver_bootstrap_neighbor_resolution_interval_ns=6 * MS,
     )  # fmt: skip
-    made = gossip_settings(context, SYSTEM)
+    made = gossip_settings(context, SYSTEM, refuse)
     assert (made.interface.text, made.mtu_length) == ("127.0.0.1:8050", 4096)
     assert (
         made.neighbor_timeout_ms,
@@ -99,13 +112,13 @@ def test_settings_reach_the_gossip():
 )
 def test_a_driver_without_a_name_or_place_is_refused(settings, named):
     with pytest.raises(ConfigurationError, match=named):
-        gossip_settings(Context(**settings), SYSTEM)
+        gossip_settings(Context(**settings), SYSTEM, refuse)
 
 
 def test_an_interface_that_is_unknown_is_refused():
     context = Context(resolver_name="A", resolver_interface="nowhere:1")
     with pytest.raises(UnknownHostError, match="AERON_DRIVER_RESOLVER_INTERFACE=nowhere"):
-        gossip_settings(context, NameService(make_clock()))
+        gossip_settings(context, NameService(make_clock()), refuse)
 
 
 def test_an_invoked_driver_waits_for_the_system_and_a_threaded_one_does_not():
