@@ -4,6 +4,7 @@ The kernels of `transport` do the reading and writing through the fd. Every fail
 that names the address and the errno; a half-made socket is closed. Source: spec 9.3, Aeron 1.53.
 """
 
+import contextlib
 import errno
 import os
 import socket
@@ -122,7 +123,9 @@ def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOption
     if options.rcvbuf_length > 0:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.rcvbuf_length)
     if options.is_offloading:
-        handle.setsockopt(*UDP_OFFLOAD, 1)
+        # A system that does not know it hands over datagrams one by one, which does as well.
+        with contextlib.suppress(OSError):
+            handle.setsockopt(*UDP_OFFLOAD, 1)
     if options.group is not None:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

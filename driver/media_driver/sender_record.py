@@ -65,9 +65,7 @@ def fill_sender_record(
         "signal_eos": int(parameters.signal_eos),
         "spies_simulate_connection": int(parameters.spies_simulate_connection),
         "setup_flags": _setup_flags(channel, parameters),
-        "max_messages_per_send": MESSAGES_PER_SEND_MAX
-        if context.udp_offload
-        else context.messages_per_send_max,
+        "max_messages_per_send": _messages_per_send_max(context),
         "max_resend": parameters.max_resend if is_group else 1,
         "connection_timeout_ns": context.publication_connection_timeout_ns,
         "route": _route_of(channel),
@@ -152,3 +150,11 @@ def _setup_flags(channel: UdpChannel, parameters: PublicationParameters) -> int:
     if asks_for_response and channel.control_mode is not ControlMode.RESPONSE:
         flags |= sending.SETUP_RESPONSE
     return flags
+
+
+def _messages_per_send_max(context: Context) -> int:
+    """A run of datagrams costs little more than one; who asks for fewer gets fewer."""
+    is_chosen = context.messages_per_send_max != Context.messages_per_send_max
+    if context.udp_offload and not is_chosen:
+        return MESSAGES_PER_SEND_MAX
+    return context.messages_per_send_max

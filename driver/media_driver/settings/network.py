@@ -90,7 +90,7 @@ class NetworkSettings:
             "hand the system runs of datagrams to cut up (GSO, GRO); off where a link treats each "
             "datagram by itself",
         ),
-    ] = False
+    ] = True
     driver_connect: Annotated[
         bool, Flag("AERON_DRIVER_CONNECT", "connect the sockets of unicast publications")
     ] = True
