@@ -131,11 +131,10 @@ class ImageMaker:
                 page_size=context.file_page_size,
                 receiver_window_length=parameters.initial_window_length,
                 socket_sndbuf_length=endpoint.channel.socket_sndbuf_length or 0,
+                # What the system allows at most, the C driver does not note either.
                 os_default_socket_sndbuf_length=buffers.sndbuf_length,
-                os_max_socket_sndbuf_length=buffers.sndbuf_length_max,
                 socket_rcvbuf_length=endpoint.channel.socket_rcvbuf_length or 0,
                 os_default_socket_rcvbuf_length=buffers.rcvbuf_length,
-                os_max_socket_rcvbuf_length=buffers.rcvbuf_length_max,
                 untethered_window_limit_timeout_ns=parameters.untethered_window_limit_timeout_ns,
                 untethered_resting_timeout_ns=parameters.untethered_resting_timeout_ns,
                 untethered_linger_timeout_ns=parameters.untethered_linger_timeout_ns,

@@ -17,6 +17,7 @@ from driver.channel.publication_parameters import (
     PublicationDefaults,
     PublicationParameters,
 )
+from driver.channel.udp_channel import UdpChannel
 from driver.cnc import counters
 from driver.logbuffer import descriptor, position
 from driver.logbuffer.log_buffer import LogBuffer, usable_bytes
@@ -175,12 +176,12 @@ def create_log(
     stream_id: int,
     parameters: PublicationParameters,
     start: Start,
+    channel: UdpChannel | None,
     *,
     is_exclusive: bool,
-    is_group: bool,
 ) -> LogBuffer:
-    """Make the log of a new publication."""
-    context = parts.context
+    """Make the log of a new publication; `channel` is None for IPC."""
+    context, buffers = parts.context, parts.system_buffers
     kind = descriptor.EXCLUSIVE_PUBLICATION if is_exclusive else descriptor.CONCURRENT_PUBLICATION
     explicit_resend = parameters.max_resend if "max-resend" in parameters.explicit else 0
     log_length = int(descriptor.log_length(parameters.term_length, context.file_page_size))
@@ -199,6 +200,11 @@ def create_log(
             start_term_id=start.term_id,
             start_term_offset=start.term_offset,
             publication_window_length=parameters.window_length,
+            socket_sndbuf_length=(channel and channel.socket_sndbuf_length) or 0,
+            # What the system allows at most, the C driver does not note either.
+            os_default_socket_sndbuf_length=buffers.sndbuf_length,
+            socket_rcvbuf_length=(channel and channel.socket_rcvbuf_length) or 0,
+            os_default_socket_rcvbuf_length=buffers.rcvbuf_length,
             max_resend=explicit_resend,
             entity_tag=-1 if parameters.entity_tag is None else parameters.entity_tag,
             response_correlation_id=parameters.response_correlation_id,
@@ -206,7 +212,7 @@ def create_log(
             untethered_window_limit_timeout_ns=parameters.untethered_window_limit_timeout_ns,
             untethered_resting_timeout_ns=parameters.untethered_resting_timeout_ns,
             untethered_linger_timeout_ns=parameters.untethered_linger_timeout_ns,
-            group=is_group,
+            group=channel is not None and channel.has_group_semantics,
             is_response=parameters.is_response,
             sparse=parameters.is_sparse,
             signal_eos=parameters.signal_eos,

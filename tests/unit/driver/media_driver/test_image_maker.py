@@ -81,7 +81,8 @@ def test_metadata_is_what_the_subscription_and_the_system_say(tmp_path):
             descriptor.SOCKET_RCVBUF_LENGTH: 200 * 1024,
             descriptor.SOCKET_SNDBUF_LENGTH: 300 * 1024,
             descriptor.OS_DEFAULT_SOCKET_SNDBUF_LENGTH: buffers.sndbuf_length,
-            descriptor.OS_MAX_SOCKET_RCVBUF_LENGTH: buffers.rcvbuf_length_max,
+            descriptor.OS_DEFAULT_SOCKET_RCVBUF_LENGTH: buffers.rcvbuf_length,
+            descriptor.OS_MAX_SOCKET_RCVBUF_LENGTH: 0,
             descriptor.ACTIVE_TRANSPORT_COUNT: 0,
         }
         found = {at: int(log.log[log.meta_at + at :][:4].view(np.int32)[0]) for at in fields}
