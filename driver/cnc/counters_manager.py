@@ -67,6 +67,7 @@ class CountersManager:
         self._clock = clock
         self._reuse_timeout_ms = reuse_timeout_ms
         self._resting: list[_Resting] = []
+        self._living: set[int] = set()
         self._high_water_mark = -1
 
     def allocate(
@@ -84,6 +85,7 @@ class CountersManager:
         Everything is in place before the state says ALLOCATED, the first value included.
         """
         counter_id = self._next_id()
+        self._living.add(counter_id)
         at = counter_id * counters.COUNTER_LENGTH
         put_i64(self.values, at + counters.OWNER_ID, owner_id)
         put_i64(self.values, at + counters.REFERENCE_ID, reference_id)
@@ -102,9 +104,10 @@ class CountersManager:
 
     def free(self, counter_id: int) -> None:
         """End a counter's life; its value stays readable until the id is given out again."""
-        assert 0 <= counter_id <= self._high_water_mark, f"{counter_id} was never given out"
+        # Not by the state in the file, which any client may have overwritten.
+        assert counter_id in self._living, f"counter {counter_id} is not in use"
+        self._living.remove(counter_id)
         at = counter_id * counters.METADATA_LENGTH
-        assert get_i32(self.metadata, at + counters.STATE) == counters.ALLOCATED
         deadline_ms = self._clock.now_ms() + self._reuse_timeout_ms
         put_i32_release(self.metadata, at + counters.STATE, counters.RECLAIMED)
         zero(self.metadata, at + counters.KEY, counters.KEY_LENGTH_MAX)

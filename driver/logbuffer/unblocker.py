@@ -55,17 +55,20 @@ def unblock_term(log, base, meta_at, term_length, offset, tail_offset, term_id):
 
 
 @kernel
-def unblock(log, meta_at, blocked_position):
+def unblock(log, meta_at, term_length, initial_term_id, blocked_position):
     """Let the stream go on from the position at which its consumer has been standing too long.
+
+    Term length and initial term id are the driver's own: publishers may have spoilt those in the
+    log, and the position is a counter that they can write too.
 
     Returns: whether something was done
     """
-    term_length = descriptor.term_length(log, meta_at)
+    if blocked_position < 0 or blocked_position % frame.FRAME_ALIGNMENT != 0:
+        return False
     bits = bits_to_shift(term_length)
     blocked_count = wrap_i32(blocked_position >> bits)
     offset = position.term_offset(blocked_position, term_length)
     count = descriptor.active_term_count_acquire(log, meta_at)
-    initial_term_id = descriptor.initial_term_id(log, meta_at)
     if offset == 0 and count == wrap_i32(blocked_count - 1):
         # The padding was written, then its publisher died before turning the log.
         return descriptor.rotate(log, meta_at, count, wrap_i32(count + initial_term_id))

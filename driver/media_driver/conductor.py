@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from driver.base import handoff
+from driver.base import handoff, idle
 from driver.base.errors import DriverError, StorageError
 from driver.channel.resolver import UnknownHostError
 from driver.channel.uri import InvalidChannelError
@@ -27,6 +27,10 @@ from driver.media_driver.live_image import PublicationImage, State
 from driver.media_driver.resources import Resources
 from driver.media_driver.unblocking import BlockedCommands
 from driver.media_driver.untethered import UntetheredReaders
+
+EVENTS_PER_TURN_MAX = 64
+"""From each agent. Frames of the network bring events about; however many come, commands and timers
+have their turn."""
 
 
 class Conductor:
@@ -46,6 +50,7 @@ class Conductor:
         self._scratch = ring_buffer.make_scratch(parts.cnc.to_driver)
         self._record = handoff.make_record()
         self._next_timer_ns = 0
+        self._is_command_waiting = False
         self._sender_events = self._make_sender_events()
         self._receiver_events = self._make_receiver_events()
 
@@ -66,14 +71,20 @@ class Conductor:
     def run(self, quantum_ns: int) -> None:
         """Let the kernel work for at most a quantum, then do what needs Python."""
         conductor_state.run(self._parts.conductor, self._deadline_ns(quantum_ns))
-        self.do_work(self._parts.clock.now_ns())
+        self._do_work_and_idle()
 
     def run_all(self, quantum_ns: int) -> None:
         """The same with the sender and the receiver taking their turns in this thread."""
         parts = self._parts
         deadline_ns = self._deadline_ns(quantum_ns)
         shared_agents.run_all(parts.conductor, parts.sender, parts.receiver, deadline_ns)
-        self.do_work(self._parts.clock.now_ns())
+        self._do_work_and_idle()
+
+    def _do_work_and_idle(self) -> None:
+        work_count = self.do_work(self._parts.clock.now_ns())
+        if self._is_command_waiting:
+            # The kernel comes back at once while a command is in the ring.
+            idle.after_turn(self._parts.conductor.idle, work_count)
 
     def _deadline_ns(self, quantum_ns: int) -> int:
         return min(self._parts.clock.now_ns() + quantum_ns, self._next_timer_ns)
@@ -103,7 +114,9 @@ class Conductor:
         try:
             self._carry_out(command)
         except NotYetError:
+            self._is_command_waiting = True
             return 0
+        self._is_command_waiting = False
         ring_buffer.advance(ring)
         self._parts.names.on_command_end()
         return 1
@@ -178,7 +191,9 @@ class Conductor:
             (self._parts.sender.events, self._sender_events),
             (self._parts.receiver.events, self._receiver_events),
         ):
-            while handoff.take(queue, self._record):
+            for _ in range(EVENTS_PER_TURN_MAX):
+                if not handoff.take(queue, self._record):
+                    break
                 # A copy, since a reaction may take its time and the queue goes on meanwhile.
                 reactions[int(self._record[0])](self._record.copy(), now_ns)
                 work_count += 1

@@ -55,7 +55,7 @@ def take_directory(context: Context, clock: Clock, warn: Callable[[str], None] =
 def leave_directory(context: Context) -> None:
     """Remove the directory at an orderly end, where the settings ask for it."""
     if context.dir_delete_on_shutdown:
-        shutil.rmtree(context.dir, ignore_errors=True)
+        shutil.rmtree(context.dir.resolve(), ignore_errors=True)
 
 
 def save_errors(directory: Path, clock: Clock, warn: Callable[[str], None] = tell) -> Path | None:

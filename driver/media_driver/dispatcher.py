@@ -183,8 +183,12 @@ def _create_image(state, transport_slot, at, inbox_index):
         record[SOURCE + word] = get_i32(source, 4 * word)
     # Sessions come from the network in any number; an answer about every slot must still fit.
     answers_max = state.images.size + state.endpoints.size
-    if handoff.room(state.events) > answers_max and handoff.put(state.events, record):
-        stream_map.insert(state.sessions, endpoint, stream_id, session_id, INIT_IN_PROGRESS)
+    has_room = handoff.room(state.events) > answers_max
+    # Noted first: a session that no note can be kept of would get an image with each SETUP.
+    if has_room and stream_map.insert(
+        state.sessions, endpoint, stream_id, session_id, INIT_IN_PROGRESS
+    ):
+        handoff.put(state.events, record)
     else:
         session_state.forget(state, endpoint, stream_id, session_id, PENDING_SETUP)
         counters.increment(state.counters, system_counters.CONDUCTOR_PROXY_FAILS)

@@ -129,8 +129,8 @@ class IpcPublications:
                 request.stream_id,
                 parameters,
                 start,
+                None,
                 is_exclusive=request.is_exclusive,
-                is_group=False,
             )
             undo.callback(delete_log, parts, log)
             limit_slot = self._limit_slots.take()
@@ -184,8 +184,11 @@ class IpcPublications:
             and subscription.wants_session(publication.session_id)
             and not subscription.is_linked(publication)
         )
-        if is_match and self._accepts_readers(publication):
-            self._links.link(subscription, publication)
+        if (
+            is_match
+            and self._accepts_readers(publication)
+            and self._links.try_link(subscription, publication)
+        ):
             publication.set_connected(True)
 
     def _accepts_readers(self, publication: IpcPublication) -> bool:

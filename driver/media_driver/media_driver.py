@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from driver.base.clock import Clock, SystemClock
+from driver.base.errors import DriverError
 from driver.base.system import NS_PER_MS
 from driver.channel.resolver import Resolver
 from driver.cnc import cnc_file, ring_buffer
@@ -121,6 +122,8 @@ class MediaDriver:
 
     def _when_full(self, turn: Callable[[], int]) -> Callable[[], None]:
         def wait() -> None:
+            if self._stopping.is_set():
+                raise DriverError("the driver is stopping: its agents take no commands any more")
             if self.context.threading_mode in (INVOKER, SHARED):
                 turn()
             else:

@@ -85,9 +85,9 @@ class NetworkPublications:
             request.parameters.refuse_conflict(shared.parameters, shared.session_id)
             shared.holders.add(request.registration_id)
             return shared
-        session_id = self._choose_session_id(request, existing)
         endpoint = self._endpoints.get_or_open(channel, request.registration_id)
         try:
+            session_id = self._choose_session_id(request, existing)
             publication = self._create(request, session_id, endpoint)
         except BaseException:
             self._endpoints.release(endpoint)
@@ -147,8 +147,8 @@ class NetworkPublications:
                 request.stream_id,
                 parameters,
                 start,
+                endpoint.channel,
                 is_exclusive=request.is_exclusive,
-                is_group=endpoint.channel.has_group_semantics,
             )
             undo.callback(delete_log, parts, log)
             slot = self._slots.take()
@@ -204,8 +204,8 @@ class NetworkPublications:
             self._link(subscription, publication)
 
     def _link(self, spy: Subscription, publication: NetworkPublication) -> None:
-        if _is_spied_by(publication, spy) and not spy.is_linked(publication):
-            self._links.link(spy, publication)
+        is_new = _is_spied_by(publication, spy) and not spy.is_linked(publication)
+        if is_new and self._links.try_link(spy, publication):
             self.refresh_spies(publication)
 
     def _accepts_spies(self, publication: NetworkPublication) -> bool:
@@ -287,10 +287,11 @@ class NetworkPublications:
         produced = publication.publish_position()
         counters.set_release(self._parts.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
-        publication.set_connected(False)
         self._end(publication)
         self._links.unlink_stream(publication)
         self.refresh_spies(publication)
+        # After the spies, whose going may say otherwise; the sender says the same once it knows.
+        publication.set_connected(False)
         self._stop_limit(publication)
         publication.state = State.LINGER
         counters.increment(self._parts.values, system_counters.PUBLICATIONS_REVOKED)

@@ -208,8 +208,4 @@ class PublicationImages:
             same = image.endpoint is subscription.endpoint
             same = same and image.stream_id == subscription.stream_id
             if same and image.accepts_readers() and subscription.wants_session(image.session_id):
-                try:
-                    self._links.link(subscription, image)
-                except DriverError as error:
-                    # The subscription was answered for already; it goes without this image.
-                    self._parts.record_error(ErrorCode.GENERIC_ERROR, str(error))
+                self._links.try_link(subscription, image)

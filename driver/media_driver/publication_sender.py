@@ -101,7 +101,7 @@ def _gather(state, slot, snd_pos, window):
         limit = min(window, pub.mtu)
         available, padding = scanner.scan(log, base, pub.term_length, offset, limit)
         if available <= 0:
-            if available < 0 and count == 0:
+            if available < 0:
                 _on_held_back(state, slot)
             break
         if pub.has_send_timestamp:
@@ -186,11 +186,12 @@ def refresh_connected(state, slot):
     is_enough = int(has_receivers and flow_control.has_required_receivers(state.flows, slot))
     if pub.has_required_receivers != is_enough:
         publication.set_has_required_receivers_release(state.words, slot, is_enough)
-    if pub.is_revoked:
-        return
     is_connected = is_enough or (
         pub.spies_simulate_connection != 0 and publication.has_spies_acquire(state.words, slot) != 0
     )
+    if pub.is_revoked:
+        # The conductor has said so, but we may have spoken after it before we knew.
+        is_connected = False
     log = bytes_at(pub.log_address, pub.log_length)
     at = pub.meta_at + descriptor.IS_CONNECTED
     if get_i32(log, at) != int(is_connected):

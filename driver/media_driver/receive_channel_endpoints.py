@@ -232,6 +232,16 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
                 item.socket.close()
         super().close()
 
+    def require_interest_room(self) -> None:
+        """Refuse a subscription that the receiver would be deaf to, its tables being full."""
+        # The tables keep one entry free, see `stream_map`.
+        room = min(self._state.interests.size, self._state.wanted.size) - 1
+        if sum(len(endpoint.interests) for endpoint in self) >= room:
+            raise CommandError(
+                f"all {room} streams that may be subscribed to are in use",
+                ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
+            )
+
     def add_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
@@ -246,6 +256,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         """That subscription is gone."""
         endpoint.interests[stream_id, session_id] -= 1
         if endpoint.interests[stream_id, session_id] == 0:
+            del endpoint.interests[stream_id, session_id]
             self._ask_interest(receiver_state.REMOVE_INTEREST, endpoint, stream_id, session_id)
 
     def _ask_interest(

@@ -111,8 +111,12 @@ class ResponseChannels:
             return
         endpoint, stream_id = subscription.endpoint, subscription.stream_id
         if subscription.session_id is None:
+            had_all = not subscription.is_response
             subscription.session_id, subscription.is_response = session_id, False
             self._endpoints.add_interest(endpoint, stream_id, session_id)
+            if had_all:
+                # A plain subscription was named as the one for responses: it wants no others now.
+                self._endpoints.remove_interest(endpoint, stream_id, None)
         else:
             self._parts.receiver_proxy.ask(
                 receiver_state.REQUEST_SETUP, endpoint.slot, stream_id, subscription.session_id

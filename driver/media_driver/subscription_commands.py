@@ -90,6 +90,7 @@ class SubscriptionCommands:
     def _add_network(self, subscription: Subscription, channel: UdpChannel) -> None:
         admission.check_subscription(channel)
         self._refuse_conflict(subscription, channel)
+        self._endpoints.require_interest_room()
         endpoint = self._endpoints.get_or_open(channel, subscription.registration_id)
         subscription.endpoint = endpoint
         if not subscription.is_response:

@@ -14,10 +14,11 @@ from typing import Protocol
 
 import numpy as np
 
-from driver.base.errors import StorageError
+from driver.base.errors import DriverError, StorageError
 from driver.channel.subscription_parameters import SubscriptionParameters
 from driver.channel.udp_channel import UdpChannel
 from driver.channel.uri import ChannelUri
+from driver.command.command_type import ErrorCode
 from driver.command.image import AvailableImage, UnavailableImage
 from driver.media_driver import stream_counters
 from driver.media_driver.channel_endpoints import ChannelEndpoint
@@ -133,6 +134,18 @@ class SubscriptionLinks:
         link = Link(subscription, stream, counter_id, index)
         subscription.links.append(link)
         self.tell_available(link)
+
+    def try_link(self, subscription: Subscription, stream: Readable) -> bool:
+        """`link` where nobody can be refused any more: the subscription goes without the stream.
+
+        Returns whether there is a link.
+        """
+        try:
+            self.link(subscription, stream)
+        except DriverError as error:
+            self._parts.record_error(ErrorCode.GENERIC_ERROR, str(error))
+            return False
+        return True
 
     def tell_available(self, link: Link) -> None:
         """Tell the reader's client that it may read."""

@@ -29,7 +29,9 @@ class StandstillWatch:
 
 def unblock_log(parts: Facilities, log: LogBuffer, position: int) -> bool:
     """Pad over the claim that blocks a log at `position`. Returns whether there was one."""
-    is_unblocked = bool(unblocker.unblock(log.log, log.meta_at, position))
+    is_unblocked = bool(
+        unblocker.unblock(log.log, log.meta_at, log.term_length, log.initial_term_id, position)
+    )
     if is_unblocked:
         counters.increment(parts.values, system_counters.UNBLOCKED_PUBLICATIONS)
     return is_unblocked

@@ -25,6 +25,7 @@ from driver.media_driver.stream_counters import NO_OWNER
 class _UserCounter:
     counter_id: int
     client_id: int
+    type_id: int
 
 
 class UserCounters:
@@ -47,7 +48,9 @@ class UserCounters:
         counter_id = self._manager.allocate(
             command.type_id, command.key, command.label, registration_id, command.client_id
         )
-        self._counters[registration_id] = _UserCounter(counter_id, command.client_id)
+        self._counters[registration_id] = _UserCounter(
+            counter_id, command.client_id, command.type_id
+        )
         self._types[command.type_id, registration_id] = counter_id
         self._clients.tell(CounterReady(registration_id, counter_id))
 
@@ -91,7 +94,6 @@ class UserCounters:
 
     def _take(self, registration_id: int) -> UnavailableCounter:
         counter = self._counters.pop(registration_id)
-        identity = next(key for key, value in self._types.items() if value == counter.counter_id)
-        del self._types[identity]
+        del self._types[counter.type_id, registration_id]
         self._manager.free(counter.counter_id)
         return UnavailableCounter(registration_id, counter.counter_id)

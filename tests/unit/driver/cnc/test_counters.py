@@ -95,6 +95,15 @@ def test_a_counter_is_born_whole() -> None:
     assert get_i64(area.metadata, 8) == I64_MAX
 
 
+def test_a_state_that_a_client_spoilt_keeps_no_counter_from_being_freed_once() -> None:
+    area = Sections()
+    counter_id = area.manager.allocate(TYPE, b"", "spoilt")
+    area.metadata[counter_id * 512 : counter_id * 512 + 512] = 0xFF
+    area.manager.free(counter_id)
+    with pytest.raises(AssertionError, match="not in use"):
+        area.manager.free(counter_id)
+
+
 def test_an_id_rests_for_a_second_before_it_is_given_out_again() -> None:
     area = Sections()
     first = area.manager.allocate(TYPE, b"first key", "a long first label", 1, 2, 3, value=4)

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from driver.base import handoff
 from driver.cnc import ring_buffer
 from driver.cnc.error_log import read_errors
 from driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
@@ -29,7 +30,7 @@ from driver.command.publication import (
 )
 from driver.command.response import ErrorResponse, OperationSuccess
 from driver.command.subscription import AddSubscription, RemoveSubscription, SubscriptionReady
-from driver.media_driver import publication_log, system_counters
+from driver.media_driver import publication_log, sender_state, system_counters
 from tests.unit.driver.media_driver.invoked_driver import (
     CHANNEL,
     MS,
@@ -372,6 +373,17 @@ def test_a_channel_that_is_still_being_closed_is_opened_again_a_little_later(dri
     assert said.correlation_id == 901
 
 
+def test_a_publication_that_waits_for_its_channel_takes_one_session_id(driver):
+    _, (first,) = add(driver, AddExclusivePublication, TO_PEER)
+    endpoints = driver.driver.conductor.resources.send_endpoints
+    endpoints._closing[99] = endpoints.by_slot(0)
+    assert add(driver, AddExclusivePublication, TO_PEER)[1] == []
+    del endpoints._closing[99]
+    driver.turn(2)
+    (second,) = driver.take()
+    assert second.session_id == first.session_id + 1
+
+
 @pytest.mark.parametrize(
     ("type_id", "content"),
     [
@@ -475,3 +487,38 @@ def test_a_driver_without_room_for_an_image_makes_it_later(driver):
     pool._free = free
     driver.run_for(1 * SECOND)
     assert [type(item) for item in driver.take()] == [AvailableImage]
+
+
+def test_events_without_end_keep_nobody_waiting(driver):
+    """Frames of the network bring them about: a command still has its turn."""
+    parts, record = driver.driver.conductor._parts, handoff.make_record()
+    record[0] = sender_state.GROUP_TAG_MALFORMED
+    handled = 0
+
+    def handle(event, now_ns):
+        nonlocal handled
+        handled += 1
+        assert handled < 10_000, "the turn never ends"
+        handoff.put(parts.sender.events, record)
+
+    driver.driver.conductor._sender_events[sender_state.GROUP_TAG_MALFORMED] = handle
+    handoff.put(parts.sender.events, record)
+    _, (said,) = add(driver, AddSubscription)
+    assert isinstance(said, SubscriptionReady)
+    assert handled > 1
+
+
+def test_a_subscription_that_the_receiver_would_be_deaf_to_is_refused(driver):
+    room = driver.driver.conductor._parts.receiver.interests.size - 1
+    first, _ = add(driver, AddSubscription)
+    endpoint = next(iter(driver.driver.conductor.resources.receive_endpoints))
+    for stream in range(2, room + 1):
+        endpoint.interests[-stream, None] += 1
+    before = driver.living()
+    refused, said = add(driver, AddSubscription, stream=STREAM + 1)
+    assert refusal(said) == (refused, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
+    assert driver.living() == before
+    driver.ask(RemoveSubscription(driver.client, driver.next_id(), first))
+    assert len(endpoint.interests) == room - 1
+    _, (said,) = add(driver, AddSubscription, stream=STREAM + 1)
+    assert isinstance(said, SubscriptionReady)

@@ -154,6 +154,15 @@ def test_a_directory_stays_unless_the_settings_say_otherwise(tmp_path, clock):
     assert not context.dir.exists()
 
 
+def test_a_directory_behind_a_link_is_left_too(tmp_path, clock):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    context = Context(dir=tmp_path / "link", dir_delete_on_shutdown=True)
+    take_directory(context, clock)
+    assert (tmp_path / "real").is_dir()
+    leave_directory(context)
+    assert not (tmp_path / "real").exists()
+
+
 def test_a_time_that_no_calendar_has_is_a_number():
     assert format_time(1 << 62) == f"{1 << 62} ms"
     assert format_time(-(1 << 62)) == f"{-(1 << 62)} ms"

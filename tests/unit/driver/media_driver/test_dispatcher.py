@@ -284,6 +284,20 @@ def test_a_setup_that_found_the_queue_full_is_taken_later(rig):
     assert created(rig) == [SESSION_ID]
 
 
+def test_a_session_that_no_note_can_be_kept_of_gets_no_image(rig):
+    """Otherwise it would get one with each SETUP, until there are none left."""
+    sessions = rig.state.sessions
+    sessions.used[1:], sessions.endpoint[1:] = 1, 9
+    rig.hear(setup(), setup())
+    rig.turn()
+    assert created(rig) == []
+    assert rig.value(system_counters.CONDUCTOR_PROXY_FAILS) == 2
+    sessions.used[1] = 0
+    rig.hear(setup(), setup())
+    rig.turn()
+    assert created(rig) == [SESSION_ID]
+
+
 def test_a_closed_endpoint_forgets_its_sessions_and_wishes(rig):
     rig.hear(data(0, 100))
     rig.turn()

@@ -2,8 +2,9 @@
 
 import pytest
 
+from driver.channel.socket_address import SocketAddress
 from driver.command.command_type import ErrorCode
-from driver.command.image import AvailableImage, UnavailableImage
+from driver.command.image import AvailableImage, RejectImage, UnavailableImage
 from driver.command.publication import (
     AddExclusivePublication,
     AddPublication,
@@ -16,6 +17,7 @@ from driver.command.subscription import AddSubscription, RemoveSubscription, Sub
 from driver.logbuffer import descriptor, frame
 from driver.media_driver import system_counters
 from driver.wire.frame_type import PAD
+from tests.naive import wire
 from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, STREAM, TO_PEER, lab
 
 IPC = "aeron:ipc?term-length=64k"
@@ -247,3 +249,44 @@ def test_an_unknown_publication_cannot_be_removed(driver):
     said = driver.ask(RemovePublication(driver.client, driver.next_id(), 99))
     assert [type(item) for item in said] == [ErrorResponse]
     assert said[0].error_code == ErrorCode.UNKNOWN_PUBLICATION
+
+
+def test_a_reader_that_no_counter_is_left_for_goes_without_the_stream(driver):
+    """The cool-down ends in the timer, where nobody can be refused."""
+    publication, (ready,) = driver.add(AddPublication, IPC)
+    driver.add(AddSubscription, "aeron:ipc")
+    driver.ask(RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted"))
+    manager = driver.driver.conductor.resources.user_counters._manager
+    capacity, manager.capacity = manager.capacity, 0
+    manager._resting.clear()
+    errors = driver.value(system_counters.ERRORS)
+    driver.run_for(12 * SECOND)
+    assert driver.take() == []
+    assert driver.value(system_counters.ERRORS) == errors + 1
+    log = driver.open_log(ready.log_file_name)
+    assert not descriptor.is_connected_acquire(log.log, log.meta_at)
+    manager.capacity = capacity
+    assert kinds(driver.add(AddSubscription, "aeron:ipc")[1]) == [
+        SubscriptionReady,
+        AvailableImage,
+    ]
+
+
+def test_a_revoked_stream_is_connected_no_more_for_those_who_share_it(driver):
+    publication, _ = driver.add(AddPublication, TO_PEER + "|ssc=true")
+    _, (ready,) = driver.add(AddPublication, TO_PEER + "|ssc=true")
+    driver.add(AddSubscription, SPY)
+    log = driver.open_log(ready.log_file_name)
+    status = wire.pack(
+        "status_message", 36, 0, 0, wire.SM, ready.session_id, STREAM, log.initial_term_id, 0,
+        4096, 5,
+    )  # fmt: skip
+    here = driver.named("snd-local-sockaddr").label.rpartition(" ")[2]
+    host, _, port = here.rpartition(":")
+    driver.send(SocketAddress(host, int(port)), status)
+    driver.turn(4)
+    assert descriptor.is_connected_acquire(log.log, log.meta_at)
+    driver.ask(RemovePublication(driver.client, driver.next_id(), publication, revoke=True))
+    driver.run_for(1 * SECOND + 100 * MS)
+    assert driver.value(system_counters.PUBLICATIONS_REVOKED) == 1
+    assert not descriptor.is_connected_acquire(log.log, log.meta_at)

@@ -151,6 +151,28 @@ def test_being_held_back_is_counted_once_until_something_leaves(rig):
     assert counted == [(1, 1), (1, 1), (2, 2), (2, 2)]
 
 
+def test_what_did_not_fit_behind_what_left_is_held_back_at_once(rig):
+    """As the C driver counts: when it finds out, and again in the turn that sends nothing."""
+    rig.start(window=1500)
+    rig.offer(100)
+    rig.turn()
+    rig.offer(1000, 1000)
+    assert kinds(rig.turn()) == ["data"]
+    assert rig.value(SND_BPE) == 1
+    rig.turn()
+    rig.turn()
+    assert rig.value(SND_BPE) == 2
+
+
+def test_a_revoked_stream_is_connected_no_more_whoever_speaks_last(rig):
+    rig.start()
+    # The conductor says so before the sender knows, and the sender contradicts it meanwhile.
+    assert rig.is_connected()
+    rig.tell(sender_state.END_PUBLICATION, SLOT, 1)
+    rig.turn()
+    assert not rig.is_connected()
+
+
 def test_a_frame_that_does_not_fit_the_limit_is_not_cut(rig):
     rig.start(window=512)
     rig.offer(1000)

@@ -12,7 +12,7 @@ from driver.command.destination import AddDestination, RemoveDestination, Remove
 from driver.command.image import AvailableImage
 from driver.command.publication import AddPublication, RemovePublication
 from driver.command.response import ErrorResponse, OperationSuccess, PublicationError
-from driver.command.subscription import AddSubscription
+from driver.command.subscription import AddSubscription, RemoveSubscription
 from driver.media_driver import destination_tracker, system_counters
 from tests.naive import wire
 from tests.unit.driver.media_driver.invoked_driver import MS, PEER, SECOND, lab
@@ -339,3 +339,19 @@ def test_a_channel_that_asks_for_it_sends_the_time_in_its_frames(driver):
     with_other = f"{OUTSIDE}|term-length=64k|channel-snd-ts-offset=8"
     _, said = driver.add(AddPublication, with_other, 5)
     assert said[-1].error_code == ErrorCode.GENERIC_ERROR
+
+
+def test_a_plain_subscription_that_responses_are_asked_for_on_hears_one_session_alone(driver):
+    """Whoever names it must know; what the receiver looks out for follows it, and goes with it."""
+    response, _ = subscribe(driver, HERE)
+    _, ready = publish(driver, f"{OUTSIDE}|term-length=64k|response-correlation-id={response}")
+    resources = driver.driver.conductor.resources
+    (endpoint,) = resources.receive_endpoints
+    assert dict(endpoint.interests) == {(1001, None): 1}
+    local = resources.send_endpoints.by_slot(0).sockets.frames.local
+    driver.send(local, wire.pack("response_setup", 20, 0, 0, 11, ready.session_id, 1001, 4242))
+    driver.turn(3)
+    assert dict(endpoint.interests) == {(1001, 4242): 1}
+    driver.ask(RemoveSubscription(driver.client, driver.next_id(), response))
+    driver.turn(3)
+    assert not driver.driver.conductor._parts.receiver.interests.used.any()
