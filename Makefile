@@ -43,6 +43,7 @@ lock: ## write the lock files anew from pyproject.toml (UPGRADE=1 for the newest
 nightly: lint test ## the slow round: also without the JIT, with bounds checks, and many seeds
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit --timeout 900
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
+	@nice $(BIN)/python -m tests.fuzz
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 
 bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from driver.base import idle
 from driver.base.clock import Clock, SystemClock
 from driver.base.errors import DriverError
 from driver.base.system import NS_PER_MS
@@ -112,6 +113,7 @@ class MediaDriver:
             else:
                 self._run_sender(0)
                 self._run_receiver(0)
+        idle.after_turn(parts.conductor.idle, 1)
         ring_buffer.read(self._cnc.to_driver, ring_buffer.make_scratch(self._cnc.to_driver))
 
     def _turn_sender(self) -> int:

@@ -1,0 +1,38 @@
+"""The whole storms: python -m tests.fuzz [--datagrams N] [--commands N] [--turns N] [--seed N]
+
+Exit codes: 0 when everything held; an AssertionError, or a signal, otherwise. Told first of all is
+the seed, which makes the same storm again.
+"""
+
+import argparse
+import faulthandler
+import random
+import tempfile
+from pathlib import Path
+
+from tests.fuzz import commands, datagrams, shared_memory
+
+
+def main() -> None:
+    """Run all three, one after the other; 0 leaves one out."""
+    parser = argparse.ArgumentParser(description="Storms at a live driver.")
+    parser.add_argument("--datagrams", type=int, default=10_000_000)
+    parser.add_argument("--commands", type=int, default=1_000_000)
+    parser.add_argument("--turns", type=int, default=40_000, help="of spoiling shared memory")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    chosen = parser.parse_args()
+    print(f"seed={chosen.seed}", flush=True)
+    faulthandler.enable()
+    for storm, count in (
+        (datagrams.storm, chosen.datagrams),
+        (commands.storm, chosen.commands),
+        (shared_memory.storm, chosen.turns),
+    ):
+        if count > 0:
+            with tempfile.TemporaryDirectory() as folder:
+                storm(Path(folder), count, chosen.seed, lambda text: print(text, flush=True))
+    print("all held", flush=True)
+
+
+if __name__ == "__main__":
+    main()

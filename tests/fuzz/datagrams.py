@@ -1,0 +1,76 @@
+"""A storm of spoilt datagrams at a live sender and a live receiver, in epochs.
+
+    open wild streams -> storm -> close them -> calm streams deliver -> as much is held as before
+
+What must hold: no calm reader finds a byte wrong, no position goes back, and after each epoch every
+resource is back where it was; memory does not grow from the second epoch on.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.fuzz import air as weather
+from tests.fuzz import mutation
+from tests.fuzz.streams import KINDS
+from tests.fuzz.world import MS, World, resident_kib, world
+
+EPOCH = 200_000
+EACH = 16
+"""Datagrams for a mailbox in a turn."""
+CHECKED_EVERY = 100
+"""Turns."""
+GROWTH_KIB_MAX = 24 * 1024
+"""What allocators keep for themselves; a leak of 100 bytes a datagram would be far beyond it."""
+
+
+def storm(folder: Path, count: int, seed: int, tell: Callable[[str], object] = print) -> int:
+    """Let `count` datagrams loose. Returns how many arrived; raises AssertionError."""
+    tell(f"datagrams: count={count} seed={seed}")
+    with world(folder, seed) as made:
+        aeron, other = made.connect(), made.connect()
+        # The driver knows a client from its first command.
+        other.add_counter(1001)
+        made.open_calm(aeron)
+        made.quieten(5_000 * MS)
+        before, memory = made.held(), 0
+        arrived, epoch, began = 0, 0, time.monotonic()
+        while arrived < count:
+            arrived += _epoch(made, other, epoch, min(EPOCH, count - arrived))
+            after = made.held()
+            assert after == before, {key: (before[key], after[key]) for key in before
+                                     if before[key] != after[key]}  # fmt: skip
+            epoch += 1
+            if epoch == 2:
+                memory = resident_kib()
+            tell(
+                f"arrived={arrived} seconds={time.monotonic() - began:.0f} "
+                f"memory_kib={resident_kib()} spoilt={made.air.counts[weather.SPOILT]} "
+                f"replayed={made.air.counts[weather.REPLAYED]} "
+                f"withheld={made.air.counts[weather.WITHHELD]}"
+            )
+        if epoch > 2:
+            grown = resident_kib() - memory
+            assert grown <= GROWTH_KIB_MAX, f"memory grew by {grown} KiB"
+        assert not made.errors, made.errors[:3]
+    return arrived
+
+
+def _epoch(made: World, aeron, epoch: int, count: int) -> int:
+    made.wild = made.open(aeron, KINDS, 30_000)
+    arrived, turns = 0, 0
+    while arrived < count:
+        arrived += int(weather.inject(made.links, made.air, EACH))
+        # Mostly fast, now and then so slow that timers fire.
+        step_ns = MS if mutation.draw(made.air.rng, 20) else 150 * MS
+        made.turn(int(step_ns))
+        turns += 1
+        if turns % CHECKED_EVERY == 0:
+            made.check_calm()
+        assert turns < 100 * count, "nothing arrives"
+    wild, made.wild = made.wild, []
+    for stream in wild:
+        stream.close()
+    made.quieten()
+    made.settle()
+    return arrived

@@ -1,0 +1,87 @@
+"""A client that takes so many steps and then kills itself, whatever it holds and is about to do.
+
+python -m tests.fuzz.doomed_client DIRECTORY STEPS
+"""
+
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from socket import AF_INET, SOCK_DGRAM, socket
+
+import numpy as np
+
+from driver.client import Aeron
+from driver.cnc import ring_buffer
+from driver.cnc.cnc_file import open_existing
+from driver.command.publication import AddPublication
+
+STREAM, COUNTER_TYPE = 7, 1102
+STEPS = 16
+
+
+def free_ports(count):
+    """Ports that nobody uses at this moment."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket(AF_INET, SOCK_DGRAM)) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def udp(port, more=""):
+    """A channel on this machine."""
+    return f"aeron:udp?endpoint=127.0.0.1:{port}{more}"
+
+
+def steps(aeron, directory):
+    """Everything that a client can hold, one thing after the other."""
+    small = "|term-length=64k"
+    port, control, data, spare = free_ports(4)
+    yield aeron.add_counter(COUNTER_TYPE, b"key", "doomed")
+    yield aeron.add_subscription(udp(port), STREAM)
+    shared = aeron.add_publication(udp(port, small), STREAM)
+    yield shared
+    yield aeron.add_exclusive_publication(udp(port, small), STREAM)
+    yield aeron.add_subscription("aeron:ipc", STREAM)
+    local = aeron.add_publication("aeron:ipc?term-length=64k", STREAM)
+    yield local
+    yield aeron.add_subscription("aeron-spy:" + udp(port), STREAM)
+    many = aeron.add_publication(
+        f"aeron:udp?control=127.0.0.1:{control}|control-mode=manual|fc=min{small}", STREAM + 1
+    )
+    yield many.add_destination(udp(data))
+    sources = aeron.add_subscription("aeron:udp?control-mode=manual", STREAM + 1)
+    yield sources.add_destination(udp(data))
+    while not (shared.is_connected and local.is_connected and many.is_connected):
+        pass
+    for publication in (shared, local, many):
+        while publication.offer(b"the last words") <= 0:
+            pass
+    yield None
+    yield aeron.async_add_publication(udp(spare, small), STREAM)
+    # Claims that nobody will ever finish: of a shared log, an IPC log, and the command ring.
+    yield shared.try_claim(100)
+    yield local.try_claim(100)
+    cnc = open_existing(directory, writable=True)
+    content = np.frombuffer(AddPublication(1, 2, 3, udp(port)).encode(), np.uint8).copy()
+    yield ring_buffer.claim(cnc.to_driver, AddPublication.TYPE_ID, content.size)
+    yield ring_buffer.write(cnc.to_driver, AddPublication.TYPE_ID, content, 0, content.size)
+    aeron.close()
+    yield None
+
+
+def main() -> None:
+    """Take the steps, say who dies, and die."""
+    directory, count = Path(sys.argv[1]), int(sys.argv[2])
+    aeron = Aeron(directory)
+    taken = steps(aeron, directory)
+    for _ in range(count):
+        next(taken)
+    print("dying", aeron.client_id, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Clients that write into what they map: logs, positions, and in the end every part of cnc.dat.
+
+What must hold: the driver goes on, streams whose files nobody touched stay right, and once the
+spoilt streams are closed nothing of them is left. Of cnc.dat itself only the first is asked: it is
+everybody's.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from driver.base.atomics import put_i64_release
+from driver.cnc import counters
+from driver.cnc.cnc_file import open_existing
+from driver.logbuffer.log_buffer import LogBuffer
+from tests.fuzz import mutation
+from tests.fuzz.streams import KINDS
+from tests.fuzz.world import MS, World, world
+
+EPOCH_TURNS = 400
+WRITES = 3
+"""Of each spoilt file in a turn."""
+STREAM_COUNTERS = (1, 2, 3, 4, 5, 9, 12, 13)
+
+
+def storm(folder: Path, turns: int, seed: int, tell: Callable[[str], object] = print) -> int:
+    """Spoil shared memory for so many turns. Returns the number of writes; AssertionError."""
+    tell(f"shared memory: turns={turns} seed={seed}")
+    with world(folder, seed) as made:
+        aeron, other = made.connect(), made.connect()
+        other.add_counter(1001)
+        made.open_calm(aeron)
+        made.quieten(5_000 * MS)
+        before, writes, done, began = made.held(), 0, 0, time.monotonic()
+        while done < turns:
+            writes += _epoch(made, other, min(EPOCH_TURNS, turns - done))
+            done += EPOCH_TURNS
+            after = made.held()
+            assert after == before, {key: (before[key], after[key]) for key in before
+                                     if before[key] != after[key]}  # fmt: skip
+            tell(f"writes={writes} seconds={time.monotonic() - began:.0f}")
+        writes += _spoil_everything(made, turns)
+    return writes
+
+
+def _epoch(made: World, aeron, turns: int) -> int:
+    known = set(made.folder.rglob("*.logbuffer"))
+    made.wild = made.open(aeron, KINDS, 30_000)
+    rng, writes = made.air.rng, 0
+    sessions = {stream.session_id for stream in made.wild}
+    with ExitStack() as stack:
+        logs = [LogBuffer.map(path) for path in set(made.folder.rglob("*.logbuffer")) - known]
+        for log in logs:
+            stack.callback(log.close)
+        cnc = open_existing(made.folder, writable=True)
+        stack.callback(cnc.close)
+        positions = [
+            item.counter_id
+            for item in aeron.counters
+            if item.type_id in STREAM_COUNTERS
+            and int.from_bytes(item.key[8:12], "little", signed=True) in sessions
+        ]
+        for turn in range(turns):
+            # A quarter of the time nothing is touched, so that the driver can believe again.
+            if turn % 4:
+                for log in logs:
+                    writes += _spoil_log(rng, log)
+                _spoil_position(rng, cnc.counters_values, positions)
+                writes += 1
+            made.turn(MS if mutation.draw(rng, 20) else 150 * MS)
+            if turn % 50 == 0:
+                made.check_calm()
+    wild, made.wild = made.wild, []
+    for stream in wild:
+        stream.close()
+    made.quieten()
+    made.settle()
+    return writes
+
+
+def _spoil_log(rng: np.ndarray, log: LogBuffer) -> int:
+    mutation.scribble(rng, log.log, 0, log.meta_at, WRITES)
+    mutation.scribble(rng, log.log, 0, 4096, WRITES)
+    mutation.scribble(rng, log.log, log.meta_at, log.meta_at + 512, WRITES)
+    return 3 * WRITES
+
+
+def _spoil_position(rng: np.ndarray, values: np.ndarray, positions: list[int]) -> None:
+    counter_id = positions[int(mutation.draw(rng, len(positions)))]
+    edges = (*mutation.EDGES, *mutation.WIDE_EDGES)
+    value = edges[int(mutation.draw(rng, len(edges)))]
+    if mutation.draw(rng, 2):
+        value = int(counters.get(values, counter_id))
+        value += mutation.DELTAS[int(mutation.draw(rng, len(mutation.DELTAS)))]
+        value = max(-(1 << 62), min(value, 1 << 62))
+    put_i64_release(values, counter_id * counters.COUNTER_LENGTH, value)
+
+
+def _spoil_everything(made: World, turns: int) -> int:
+    """All of cnc.dat; no client can be served any more, but the driver must go on."""
+    cnc = open_existing(made.folder, writable=True)
+    rng, writes = made.air.rng, 0
+    parts = (cnc.to_clients, cnc.counters_metadata, cnc.counters_values, cnc.error_log,
+             cnc.to_driver)  # fmt: skip
+    # Long enough for every time-out: what was made before must be freed in the middle of this.
+    for _ in range(max(turns, 1_200)):
+        for part in parts:
+            mutation.scribble(rng, part, 0, min(part.size, 1 << 17), WRITES)
+            mutation.scribble(rng, part, max(0, part.size - 1024), part.size, WRITES)
+            writes += 2 * WRITES
+        mutation.scribble(rng, cnc.mapping.array, 0, 128, 1)
+        made.driver_turn(MS if mutation.draw(rng, 4) else 150 * MS)
+    cnc.close()
+    return writes

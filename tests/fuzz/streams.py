@@ -1,0 +1,175 @@
+"""Streams of every kind, and readers who know what they must find in them.
+
+A message is its number at byte 16 and then bytes of a block that all streams share; the first 16
+bytes are left to time stamps. A reader follows the session of its own publication only: what others
+push into the same stream id is none of its business.
+"""
+
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from driver.client import FragmentAssembler
+from driver.client.aeron import Aeron
+
+NUMBER = struct.Struct("<Q")
+STAMPS = 16
+BLOCK = random.Random(4711).randbytes(1 << 16)
+ENDPOINT = "aeron:udp?endpoint=10.0.0.1:{}"
+STAMPING = "media-rcv-ts-offset=reserved|channel-rcv-ts-offset=0"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a stream is opened; {a} and {b} are ports of its own."""
+
+    name: str
+    publication: str
+    subscription: str
+    destinations: tuple[str, ...] = ()
+    """Added to the publication."""
+    sources: tuple[str, ...] = ()
+    """Added to the subscription."""
+    is_exclusive: bool = True
+    is_reliable: bool = True
+    is_answered: bool = False
+    """Whether a response channel goes the other way."""
+
+
+HERE, THERE = ENDPOINT.format("{a}"), ENDPOINT.format("{b}")
+SMALL = "|term-length=64k"
+NARROW = "|rcv-wnd=16k"
+"""Forged destinations may crowd out a whole window. Where it and the padding behind it exceed half
+a term, the heartbeats beyond are over-runs, in Aeron too: nobody ever asks for what is lost."""
+CONTROL = "control=10.0.0.1:{a}|control-mode="
+KINDS = (
+    Kind("unicast", HERE + SMALL, HERE),
+    Kind("shared", HERE + SMALL, HERE, is_exclusive=False),
+    Kind("unreliable", HERE + SMALL, HERE + "|reliable=false", is_reliable=False),
+    Kind("cubic", HERE + SMALL, HERE + "|cc=cubic"),
+    Kind("group", HERE + SMALL, HERE + "|group=true"),
+    Kind("no-rejoin", HERE + SMALL, HERE + "|rejoin=false|tether=false"),
+    Kind(
+        "dynamic", f"aeron:udp?{CONTROL}dynamic|fc=max{SMALL}",
+        THERE + "|control=10.0.0.1:{a}|group=true" + NARROW,
+    ),
+    Kind(
+        "manual-min", f"aeron:udp?{CONTROL}manual|fc=min,g:/1{SMALL}", THERE, destinations=(THERE,),
+    ),
+    Kind(
+        "tagged", f"aeron:udp?{CONTROL}dynamic|fc=tagged,g:7/1{SMALL}",
+        THERE + "|control=10.0.0.1:{a}|gtag=7" + NARROW,
+    ),
+    Kind(
+        "two-sources", f"aeron:udp?{CONTROL}manual|fc=max{SMALL}",
+        "aeron:udp?control-mode=manual", destinations=(THERE, ENDPOINT.format("{c}")),
+        sources=(THERE, ENDPOINT.format("{c}")),
+    ),
+    Kind(
+        "stamped", f"{HERE}|{STAMPING}|channel-snd-ts-offset=8{SMALL}",
+        f"{HERE}|{STAMPING}|channel-snd-ts-offset=8",
+    ),
+    Kind("answered", HERE + SMALL, HERE, is_answered=True),
+    Kind(
+        "spied", "aeron:udp?endpoint=10.0.0.9:{a}|ssc=true" + SMALL,
+        "aeron-spy:aeron:udp?endpoint=10.0.0.9:{a}",
+    ),
+    Kind("ipc", "aeron:ipc?term-length=64k", "aeron:ipc"),
+)  # fmt: skip
+
+
+def content_of(number: int) -> bytes:
+    """Message `number` of any stream."""
+    length = 40 + number * 7919 % 1300 if number % 16 else 3000 + number * 31 % 2000
+    start = number * 37 % 50_000
+    return bytes(STAMPS) + NUMBER.pack(number) + BLOCK[start : start + length - STAMPS - 8]
+
+
+class Stream:
+    """One publication and one reader of it. `next_number` messages were offered so far."""
+
+    def __init__(self, aeron: Aeron, kind: Kind, ports: dict[str, int], stream_id: int) -> None:
+        self.kind, self.stream_id = kind, stream_id
+        self.next_number = self.expected = 0
+        self.faults: list[str] = []
+        self._handler = FragmentAssembler(self._on_message)
+        self.subscription = aeron.add_subscription(kind.subscription.format(**ports), stream_id)
+        for source in kind.sources:
+            self.subscription.add_destination(source.format(**ports))
+        add: Callable[[str, int], Any] = (
+            aeron.add_exclusive_publication if kind.is_exclusive else aeron.add_publication
+        )
+        channel = kind.publication.format(**ports)
+        self.answers: Any = None
+        if kind.is_answered:
+            answer_channel = f"aeron:udp?control-mode=response|control=10.0.0.1:{ports['b']}"
+            self.answers = aeron.add_subscription(answer_channel, stream_id + 1)
+            channel += f"|response-correlation-id={self.answers.registration_id}"
+        self.publication = add(channel, stream_id)
+        self.answering: Any = None
+        for destination in kind.destinations:
+            self.publication.add_destination(destination.format(**ports))
+        self.session_id = self.publication.session_id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether publisher and reader have found each other."""
+        image = self.subscription.image_by_session_id(self.session_id)
+        return self.publication.is_connected and image is not None
+
+    def answer(self, aeron: Aeron, ports: dict[str, int]) -> None:
+        """Open the way back, once the request is there."""
+        image = self.subscription.image_by_session_id(self.session_id)
+        assert image is not None
+        self.answering = aeron.add_publication(
+            f"aeron:udp?control-mode=response|control=10.0.0.1:{ports['b']}|term-length=64k"
+            f"|response-correlation-id={image.correlation_id}",
+            self.stream_id + 1,
+        )
+
+    def _on_message(self, payload: memoryview, header: Any) -> None:
+        if header.session_id != self.session_id:
+            return
+        number = NUMBER.unpack_from(payload, STAMPS)[0] if len(payload) >= STAMPS + 8 else -1
+        is_in_order = number == self.expected
+        if not self.kind.is_reliable:
+            is_in_order = self.expected <= number < self.next_number
+        if not is_in_order or payload[STAMPS:] != content_of(number)[STAMPS:]:
+            self.faults.append(
+                f"{self.kind.name}: expected message {self.expected}, found {number} of "
+                f"{len(payload)} bytes before position {header.position}"
+            )
+        self.expected = number + 1
+
+    def offer(self, count: int) -> None:
+        """Offer up to `count` messages, until the stream pushes back."""
+        for _ in range(count):
+            if self.publication.offer(content_of(self.next_number)) <= 0:
+                return
+            self.next_number += 1
+
+    def poll(self) -> None:
+        """Read all that is there."""
+        while self.subscription.poll(self._handler, 50):
+            pass
+        if self.answers is not None:
+            self.answers.poll(lambda payload, header: None, 50)
+            if self.answering is not None:
+                self.answering.offer(b"an answer")
+
+    def pass_over(self) -> None:
+        """Read like `poll`, whatever is there: for streams that others have spoilt."""
+        for item in (self.subscription, self.answers):
+            for _ in range(4):
+                if item is None or not item.poll(lambda payload, header: None, 50):
+                    break
+        if self.answering is not None:
+            self.answering.offer(b"an answer")
+
+    def close(self) -> None:
+        """Close both ends."""
+        for item in (self.publication, self.answering, self.subscription, self.answers):
+            if item is not None:
+                item.close()

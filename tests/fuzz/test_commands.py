@@ -1,0 +1,36 @@
+"""A slice of the storm of commands; `python -m tests.fuzz` runs the whole."""
+
+import numpy as np
+import pytest
+
+from driver.base.jit import JIT_DISABLED
+from driver.cnc import broadcast
+from driver.command.response import OperationSuccess
+from tests.fuzz import commands
+
+COUNT = 300 if JIT_DISABLED else 12_000
+
+
+def test_spoilt_commands_harm_nobody_else_and_leave_nothing(tmp_path):
+    assert commands.storm(tmp_path, COUNT, 20262) >= COUNT
+
+
+def test_an_answer_to_nobody_is_seen():
+    buffer = np.zeros((1 << 16) + broadcast.TRAILER_LENGTH, np.uint8)
+    listener = commands.Listener(buffer, {77})
+    for correlation_id in (77, commands.HEALTHY_FROM + 5, 78):
+        said = np.frombuffer(OperationSuccess(correlation_id).encode(), np.uint8).copy()
+        broadcast.transmit(buffer, OperationSuccess.TYPE_ID, said, 0, said.size)
+    with pytest.raises(AssertionError, match=r"nobody asked for .*78"):
+        listener.listen()
+    assert listener.heard == 3
+
+
+def test_the_same_seed_says_the_same():
+    said = []
+    for _ in range(2):
+        hostile = commands.Hostile(9)
+        said.append([(kind, content.tobytes()) for kind, content in
+                     (hostile.command() for _ in range(200))])  # fmt: skip
+    assert said[0] == said[1]
+    assert len({kind for kind, _ in said[0]}) >= 18

@@ -1,0 +1,109 @@
+"""A slice of the storm of datagrams, and proof that its checks can see what they look for.
+
+`python -m tests.fuzz` runs the whole.
+"""
+
+import numpy as np
+import pytest
+
+from driver.base.jit import JIT_DISABLED
+from driver.cnc import counters
+from driver.media import link
+from tests.fuzz import air as weather
+from tests.fuzz import datagrams, mutation
+from tests.fuzz.streams import KINDS
+from tests.fuzz.world import MS, world
+from tests.naive import wire
+
+COUNT = 500 if JIT_DISABLED else 200_000
+UNICAST = tuple(kind for kind in KINDS if kind.name == "unicast")
+
+
+def test_spoilt_datagrams_harm_no_stream_and_leave_nothing(tmp_path):
+    assert datagrams.storm(tmp_path, COUNT, 20261) >= COUNT
+
+
+def calm(made):
+    """One checked stream in the middle of its work."""
+    made.open_calm(made.connect(), UNICAST)
+    for _ in range(40):
+        made.turn()
+    return made.calm[0]
+
+
+def forged(stream, number_of_bytes):
+    """A frame that the stream's receiver must take for the next one."""
+    publication = stream.publication
+    position = publication.position
+    offset = position % publication.term_length
+    term_id = publication.initial_term_id + position // publication.term_length
+    return wire.pack(
+        "data", number_of_bytes, 0, 0xC0, wire.DATA, offset, stream.session_id, stream.stream_id,
+        term_id, 0,
+    ) + bytes(number_of_bytes - 32)  # fmt: skip
+
+
+def test_a_forgery_that_passes_for_good_is_seen_by_reader_and_guard(tmp_path):
+    with world(tmp_path, 3) as made:
+        stream = calm(made)
+        made.check_calm()
+        while stream.publication.position % 65_536 > 60_000:
+            made.turn()
+        datagram = forged(stream, 128)
+        content = np.frombuffer(datagram, np.uint8).copy()
+        assert mutation.passes_for_good(content, content.size, made.air.guarded)
+        for index in made.links.mailboxes.is_open.nonzero()[0]:
+            name = made.air.sources[index * weather.REMEMBERED]
+            link.deliver(made.links, index, name, 16, content, 0, content.size)
+        for _ in range(40):
+            made.turn()
+        with pytest.raises(AssertionError, match="expected message"):
+            made.check_calm()
+
+
+def test_a_position_that_goes_back_is_seen(tmp_path):
+    with world(tmp_path, 4) as made:
+        calm(made)
+        made.check_calm()
+        (reader,) = [item for item in made.clients[0].counters if item.label.startswith("sub-pos")]
+        counters.set_release(made.driver._parts.values, reader.counter_id, 0)
+        with pytest.raises(AssertionError, match="went back"):
+            made.check_calm()
+
+
+def test_what_is_left_behind_is_seen(tmp_path):
+    with world(tmp_path, 5) as made:
+        stream = calm(made)
+        before = made.held()
+        extra = made.clients[0].add_subscription(stream.kind.subscription.format(a=20_900), 9)
+        after = made.held()
+        changed = {key for key in before if before[key] != after[key]}
+        assert changed == {"counters", "sockets of the receiver", "mailboxes"}
+        extra.close()
+        made.quieten(2_000 * MS)
+        assert made.held() == before
+
+
+def door(content, length, guarded):
+    return bool(mutation.passes_for_good(content, length, guarded))
+
+
+def test_the_guard_agrees_with_the_slow_reading_of_every_frame():
+    rng = np.array([5, 6], np.int64)
+    guarded = np.array([[-7, 1001]], np.int64)
+    good = wire.pack("data", 64, 0, 0xC0, wire.DATA, 64, -7, 1001, 3, 0) + bytes(32)
+    other = np.zeros(mutation.KEPT, np.uint8)
+    buf, believed = np.zeros(mutation.ROOM + 4096, np.uint8), 0
+    for _ in range(300 if JIT_DISABLED else 20_000):
+        buf[: len(good)] = np.frombuffer(good, np.uint8)
+        other[: len(good)] = buf[: len(good)]
+        length = int(mutation.spoil(rng, buf, len(good), other, len(good)))
+        datagram = buf[:length].tobytes()
+        expected = False
+        if wire.is_acceptable(datagram) and datagram[6] <= wire.DATA and datagram[7] == 0:
+            ids = np.frombuffer(datagram[12:20], "<i4").tolist()
+            expected = ids == [-7, 1001] and wire.reach(datagram, mutation.TERM_LENGTH) >= 0
+        if length < 8 or datagram[6] in (wire.DATA, wire.PAD):
+            assert door(buf, length, guarded) == expected, datagram[:40].hex()
+            believed += expected
+    assert believed > 5

@@ -1,0 +1,12 @@
+"""A slice of the storm over shared memory; `python -m tests.fuzz` runs the whole."""
+
+import pytest
+
+from driver.base.jit import JIT_DISABLED
+from tests.fuzz import shared_memory
+
+
+@pytest.mark.parametrize("seed", [20263, 20264])
+def test_what_clients_write_into_their_files_stops_nobody(tmp_path, seed):
+    turns = 20 if JIT_DISABLED else 800
+    assert shared_memory.storm(tmp_path, turns, seed) > 100 * turns

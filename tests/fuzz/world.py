@@ -1,0 +1,232 @@
+"""A driver whose turns we take, its clients, and streams of every kind twice: calm and wild.
+
+calm    nobody can forge what they believe; every message is checked
+wild    anything at all may be pushed into them; they are closed and opened again
+"""
+
+import gc
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+
+from driver.base import system
+from driver.base.clock import ManualClock
+from driver.channel.resolver import UnknownHostError
+from driver.client import ClientContext
+from driver.client.aeron import Aeron
+from driver.cnc.counters_reader import CountersReader
+from driver.media import link
+from driver.media.channel_sockets import LinkSockets
+from driver.media.name_resolver import SystemResolver, numeric_address
+from driver.media_driver.context import INVOKER, MIB, Context
+from driver.media_driver.media_driver import MediaDriver
+from tests.fuzz import air as weather
+from tests.fuzz.streams import KINDS, Kind, Stream
+from tests.unit.driver.media_driver.invoked_driver import HOST, MS
+
+MAILBOXES = 96
+SESSION_LIMIT = 12
+"""Images that one stream may have: a flood of sessions shall not be a flood of files."""
+GROWING = (1, 2, 3, 4, 5, 12)
+"""Types of counters that are positions and only grow: pub-lmt to sub-pos, pub-pos. Source: Aeron
+1.53."""
+
+
+KEY = struct.Struct("<8xii")
+"""Where the key of a stream's counter has its session and its stream id."""
+
+
+class NoNetwork(SystemResolver):
+    """Knows addresses and this machine's interfaces: spoilt names shall not be asked for."""
+
+    def resolve(self, host: str, key: str) -> tuple[str, int]:
+        literal = numeric_address(host)
+        if literal is None:
+            raise UnknownHostError(f"{key}={host}: unknown host")
+        return literal
+
+
+class World:
+    """All of it; `turn` is one turn of everybody."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.seed = folder / "aeron", seed
+        self.clock = ManualClock()
+        self.links = link.make_links(MAILBOXES, 1 << 18)
+        self.driver = MediaDriver(
+            Context(
+                dir=self.folder,
+                threading_mode=INVOKER,
+                perform_storage_checks=False,
+                counters_buffer_length=4 * MIB,
+                stream_session_limit=SESSION_LIMIT,
+            ),
+            clock=self.clock,
+            sockets=LinkSockets(self.links, HOST),
+            resolver=NoNetwork(),
+            links=self.links,
+            seed=seed,
+        )
+        self.air = weather.make_air(MAILBOXES, seed, np.zeros((0, 2), np.int64))
+        self.is_quiet, self.errors, self.clients = True, [], []
+        self.calm: list[Stream] = []
+        self.wild: list[Stream] = []
+        self._next_stream = 1000
+        self._seen: dict[tuple[int, int], int] = {}
+
+    def connect(self) -> Aeron:
+        """One more client."""
+        context = ClientContext(dir=self.folder, error_handler=self.errors.append)
+        self.clients.append(Aeron(context=context, clock=self.clock, invoked=True))
+        return self.clients[-1]
+
+    def driver_turn(self, step_ns: int) -> None:
+        """A turn of the driver and the air; then the clock moves."""
+        self.driver.invoke()
+        weather.carry(self.links, self.air)
+        self.clock.advance(step_ns)
+
+    def turn(self, step_ns: int = MS) -> None:
+        """A turn of everybody, readers and writers included."""
+        self.driver_turn(step_ns)
+        for client in self.clients:
+            client.invoke()
+        for stream in self.calm:
+            stream.offer(2)
+            stream.poll()
+        for stream in self.wild:
+            stream.offer(2)
+            stream.pass_over()
+
+    def open(self, aeron: Aeron, kinds: tuple[Kind, ...], first_port: int) -> list[Stream]:
+        """Streams of all these kinds, connected."""
+        opened = []
+        for number, kind in enumerate(kinds):
+            port = first_port + 4 * number
+            ports = {"a": port, "b": port + 1, "c": port + 2}
+            self._next_stream += 2
+            stream = Stream(aeron, kind, ports, self._next_stream)
+            self._until(lambda stream=stream: stream.is_open, f"{kind.name} to connect")
+            if kind.is_answered:
+                stream.answer(aeron, ports)
+            opened.append(stream)
+        return opened
+
+    def _until(self, condition, what: str, turns: int = 4_000) -> None:
+        for _ in range(turns):
+            if condition():
+                return
+            self.turn(5 * MS)
+        raise AssertionError(f"waited in vain for {what}; errors: {self.errors[-3:]}")
+
+    def open_calm(self, aeron: Aeron, kinds: tuple[Kind, ...] = KINDS) -> None:
+        """The streams that must stay right, and the guard over them."""
+        self.calm = self.open(aeron, kinds, 20_000)
+        keys = [(item.session_id, item.stream_id) for item in self.calm]
+        answers = [item.answering for item in self.calm if item.answering is not None]
+        keys += [(item.session_id, item.stream_id) for item in answers]
+        self.air = self.air._replace(guarded=np.array(keys, np.int64))
+
+    def check_calm(self) -> None:
+        """No calm reader has found anything wrong, and no position went back."""
+        faults = [fault for stream in self.calm for fault in stream.faults]
+        assert not faults, faults[:3]
+        calm = {(stream.session_id, stream.stream_id) for stream in self.calm}
+        reader: CountersReader = self.clients[0].counters
+        for item in reader:
+            if item.type_id not in GROWING:
+                continue
+            if KEY.unpack_from(item.key) in calm:
+                value = reader.value(item.counter_id)
+                mark = (item.counter_id, item.registration_id)
+                assert value >= self._seen.get(mark, value), f"{item.label} went back to {value}"
+                self._seen[mark] = value
+
+    def settle(self) -> None:
+        """In good weather every calm stream is brought to its end."""
+        for stream in self.calm:
+            stream.offer(1)
+        ends = [stream.next_number for stream in self.calm]
+
+        def is_done() -> bool:
+            return all(stream.expected >= end for stream, end in zip(self.calm, ends, strict=True))
+
+        names = [stream.kind.name for stream in self.calm]
+        try:
+            self._until(is_done, "the calm streams to deliver")
+        except AssertionError as error:
+            behind = [
+                (name, stream.expected, end)
+                for name, stream, end in zip(names, self.calm, ends, strict=True)
+                if stream.expected < end
+            ]
+            raise AssertionError(f"{error}; behind: {behind}") from None
+        self.check_calm()
+
+    def held(self) -> dict[str, int]:
+        """How much of everything that can leak there is."""
+        # What others in this process left to the collector is none of ours.
+        gc.collect()
+        resources, parts = self.driver.conductor.resources, self.driver._parts
+        reader: CountersReader = self.clients[0].counters
+        agent = parts.receiver.agent[0]
+        return {
+            "images": len(resources.images.images),
+            "network publications": len(resources.network.publications),
+            "ipc publications": len(resources.ipc.publications),
+            "counters": sum(1 for _ in reader),
+            "log files": len(list(self.folder.rglob("*.logbuffer"))),
+            "files open": len(list(Path("/proc/self/fd").iterdir())),
+            "logs mapped": Path("/proc/self/maps").read_text().count(".logbuffer"),
+            "images of the receiver": int(agent.image_count),
+            "sockets of the receiver": int(agent.endpoint_count),
+            "sets-up pending": int(agent.pending_count),
+            "images tracked": int(parts.conductor.agent[0].image_count),
+            "publications of the sender": int(parts.sender.agent[0].publication_count),
+            "sockets of the sender": int(parts.sender.agent[0].endpoint_count),
+            "mailboxes": int(self.links.mailboxes.is_open.sum()),
+        }
+
+    def quieten(self, duration_ns: int = 45_000 * MS) -> None:
+        """Let everything run out that nobody keeps alive.
+
+        An agent takes one command a turn, so between two looks at the clock there are several.
+        """
+        for _ in range(duration_ns // (100 * MS)):
+            self.turn(100 * MS)
+            for _ in range(5):
+                self.driver_turn(0)
+
+    def close(self) -> None:
+        """Clients first."""
+        for client in self.clients:
+            client.close()
+        self.driver.close()
+
+
+def resident_kib() -> int:
+    """Memory of this process that is nobody's file."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1])
+    raise AssertionError("the system does not say how much memory there is")
+
+
+@contextmanager
+def world(folder: Path, seed: int) -> Iterator[World]:
+    """A world in which whoever waits makes the driver go on."""
+    made = World(folder, seed)
+    with patch.object(system, "sleep_ns", lambda ns: made.driver_turn(MS)):
+        made.driver_turn(MS)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+assert all(one.name != other.name for one, other in pairwise(KINDS))
