@@ -1,12 +1,12 @@
 """The same stream through the real client (pyaeron) and ours: write all, read all, compare."""
 
-import socket
 import time
 
 import numpy as np
 
 from driver.client.aeron import Aeron
 from driver.client.assembler import FragmentAssembler
+from tests.peer.ports import free_port
 
 STREAM_ID = 1001
 BEGIN, END = 0x80, 0x40
@@ -20,11 +20,8 @@ MESSAGES = [
 
 
 def channel():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     start = "init-term-id=-2|term-id=-2|term-offset=0"
-    return f"aeron:udp?endpoint=127.0.0.1:{port}|term-length=64k|{start}"
+    return f"aeron:udp?endpoint=127.0.0.1:{free_port()}|term-length=64k|{start}"
 
 
 def until(condition, what):
@@ -74,6 +71,10 @@ class OurReader:
         self._subscription.poll(self._assembler, 64)
 
     @property
+    def has_image(self):
+        return self._image is not None
+
+    @property
     def is_over(self):
         return self._image is not None and self._image.is_end_of_stream
 
@@ -85,8 +86,12 @@ class RealEnd:
         import pyaeron
 
         self._client = pyaeron.Aeron(dir=str(directory))
+        self._readers = []
 
     def close(self):
+        """An image let go after its client is closed would be a write to memory given back."""
+        for reader in self._readers:
+            reader.let_go()
         self._client.close()
 
     def publish(self, channel, *, is_exclusive):
@@ -96,7 +101,8 @@ class RealEnd:
         return add(channel, STREAM_ID)
 
     def subscribe(self, channel):
-        return RealReader(self._client.add_subscription(channel, STREAM_ID))
+        self._readers.append(RealReader(self._client.add_subscription(channel, STREAM_ID)))
+        return self._readers[-1]
 
     @staticmethod
     def is_connected(publication):
@@ -123,6 +129,13 @@ class RealReader:
         if self._image is None and self._subscription.image_count:
             self._image = self._subscription.image_at_index(0)
         self._subscription.poll(self._on_fragment, 64, assemble=False)
+
+    def let_go(self):
+        self._image = None
+
+    @property
+    def has_image(self):
+        return self._image is not None
 
     @property
     def is_over(self):

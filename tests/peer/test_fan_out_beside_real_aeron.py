@@ -1,12 +1,12 @@
 """One stream to two subscribers, with our driver and the real one on either end."""
 
-import socket
 from contextlib import contextmanager
 
 import pytest
 
 from driver.media_driver.context import SHARED, Context
 from driver.media_driver.media_driver import MediaDriver
+from tests.peer.ports import free_ports
 from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
@@ -29,17 +29,6 @@ def our_driver(folder):
 def real_driver(folder):
     with pyaeron.MediaDriver(dir=str(folder / "real"), threading="shared"):
         yield folder / "real"
-
-
-def free_ports(count):
-    probes = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 def deliver_to_all(writer, publication, readers):

@@ -1,10 +1,9 @@
 """Our receiving side where a real driver sends to many, whom it finds by their control frames."""
 
-import socket
-
 import pytest
 
 from harness.dissect.cnc_file import map_cnc
+from tests.peer.ports import free_port
 from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
 from tests.peer.test_real_aeron_beside_ours import ends, our_driver, real_driver
 
@@ -12,12 +11,6 @@ pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not
 pytestmark = pytest.mark.peer
 
 RECEIVER_POSITION, PER_IMAGE = 5, 10
-
-
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def send(publication, *readers):

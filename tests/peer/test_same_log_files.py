@@ -5,11 +5,10 @@ term. Then the whole file of the publication is compared: terms, tails, metadata
 but the ids below, and those are pinned or listed.
 """
 
-import socket
-
 import numpy as np
 import pytest
 
+from tests.peer.ports import free_port
 from tests.peer.streams import until
 from tests.peer.test_real_aeron_beside_ours import DRIVERS, ENDS, ends
 
@@ -27,12 +26,10 @@ LOOKS_MIN, LOOKS_MAX = 500, 20_000
 
 
 def channel():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     return (
-        f"aeron:udp?endpoint=127.0.0.1:{port}|term-length=64k|mtu=1408|session-id={SESSION_ID}"
-        f"|init-term-id={INITIAL_TERM_ID}|term-id={INITIAL_TERM_ID}|term-offset={START}|ssc=false"
+        f"aeron:udp?endpoint=127.0.0.1:{free_port()}|term-length=64k|mtu=1408"
+        f"|session-id={SESSION_ID}|init-term-id={INITIAL_TERM_ID}|term-id={INITIAL_TERM_ID}"
+        f"|term-offset={START}|ssc=false"
     )
 
 

@@ -1,0 +1,169 @@
+"""A link on loopback that the middlebox's engine disturbs, for drivers that share a machine.
+
+    publisher  <-->  [near door | engine | far door]  <-->  receiver
+
+A door is where one side's datagrams come in and go out. Each side sees the other at one address
+that never changes, as drivers demand: data comes from the far door's outlet alone, and what a
+receiver answers leaves by the very socket that the publisher sends to. Nothing moves but in
+`turn`, so a link needs no thread, and what it strikes depends on its seed and not on time.
+"""
+
+import socket
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.artifact.decision import DROP, NO_POSITION
+from harness.artifact.frame_class import CODES
+from harness.middlebox import engine as rules_engine
+from harness.middlebox.outbox import COUNT, empty
+from harness.middlebox.report import link_account
+from harness.middlebox.rules import CLASSES
+from harness.middlebox.state import BATCH_MAX, DECISIONS, make_engine
+from harness.middlebox.waiting import NEVER, next_due_ns
+from harness.scenario.case import Case, HostCase, Payload, TrafficCase
+
+LOOPBACK = "127.0.0.1"
+TO_FAR, TO_NEAR = 0, 1
+DATAGRAM_LENGTH_MAX = 2_048
+RECEIVE_BUFFER_BYTES = 4 << 20
+FRAME_COLUMNS = ("frames_in", "frames_out", "dropped", "duplicated", "held", "swapped")
+
+
+@dataclass
+class Door:
+    """One end of a link; a peer that is not told is learnt from what it sends."""
+
+    inlet: socket.socket
+    outlet: socket.socket
+    peer: tuple[str, int] | None = None
+
+    @property
+    def address(self):
+        return "{}:{}".format(*self.inlet.getsockname())
+
+    def close(self):
+        self.inlet.close()
+        self.outlet.close()
+
+
+def unicast_door(peer=None):
+    """A door with one socket, at a port of its own."""
+    both = _socket()
+    both.bind((LOOPBACK, 0))
+    return Door(both, both, peer)
+
+
+def multicast_door(joined, sent_to):
+    """A door that hears one group and speaks to another; both are (address, port)."""
+    inlet, outlet = _socket(), _socket()
+    inlet.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    inlet.bind(joined)
+    member = socket.inet_aton(joined[0]) + socket.inet_aton(LOOPBACK)
+    inlet.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+    outlet.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(LOOPBACK))
+    outlet.bind((LOOPBACK, 0))
+    return Door(inlet, outlet, sent_to)
+
+
+def _socket():
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    made.setblocking(False)
+    return made
+
+
+class BadLink:
+    """Two doors and the engine between them; `turn` moves what has come and what is due."""
+
+    def __init__(self, near, far, case, now_ns=time.monotonic_ns):
+        self.doors = near, far
+        self._now_ns = now_ns
+        self._engine = make_engine(
+            case, datagram_length_max=DATAGRAM_LENGTH_MAX, envelope_length_max=0
+        )
+        self._received = np.zeros(DATAGRAM_LENGTH_MAX + 1, np.uint8)
+
+    def close(self):
+        for door in self.doors:
+            door.close()
+
+    def turn(self):
+        for direction, door in enumerate(self.doors):
+            for _ in range(BATCH_MAX):
+                try:
+                    length, source = door.inlet.recvfrom_into(self._received)
+                except BlockingIOError:
+                    break
+                assert length <= DATAGRAM_LENGTH_MAX
+                if direction == TO_FAR and door.inlet is door.outlet:
+                    door.peer = door.peer or source
+                self._offer(length, direction)
+        assert rules_engine.release(self._engine, self._now_ns())
+        self._flush()
+
+    def _offer(self, length, direction):
+        assert rules_engine.has_room(self._engine, 0, length)
+        rules_engine.offer(self._engine, self._received, 0, 0, length, direction, self._now_ns())
+        self._flush()
+
+    def _flush(self):
+        outbox = self._engine.outbox
+        for entry in outbox.datagrams[: outbox.counts[COUNT]]:
+            door = self.doors[1 - entry["link"]]
+            datagram = outbox.buf[entry["at"] : entry["at"] + entry["length"]]
+            assert door.peer, "an answer for a side that has not yet spoken"
+            door.outlet.sendto(datagram.data, door.peer)
+        empty(outbox)
+
+    @property
+    def decisions(self):
+        """What was struck so far, a DECISION each."""
+        return self._engine.decisions[: self._engine.state[DECISIONS]]
+
+    def frames(self, direction, kind):
+        """How the frames of a class fared in a direction."""
+        row = self._engine.frames[direction, CLASSES.index(CODES[kind])]
+        return dict(zip(FRAME_COLUMNS, row.tolist(), strict=True))
+
+    def lost_at_first(self):
+        """Positions of the frames of data, pads too, that were dropped when they came first."""
+        struck = self.decisions
+        first = struck[(struck["action"] == DROP) & (struck["attempt"] == 1)]
+        return set(first["position"].tolist())
+
+    @property
+    def positions_struck(self):
+        """How many frames of data, pads too, were struck; one that is struck twice counts twice."""
+        return int((self.decisions["position"] != NO_POSITION).sum())
+
+    @property
+    def is_empty(self):
+        """Whether no frame is held back."""
+        return next_due_ns(self._engine.waiting) == NEVER
+
+    def balances(self):
+        """Whether all that came in was lost by order, went out or waits, in both directions."""
+        accounts = [link_account(self._engine, direction) for direction in (TO_FAR, TO_NEAR)]
+        return all(
+            each.datagrams_in + each.datagrams_added
+            == each.datagrams_out + each.datagrams_dropped + each.datagrams_held_at_end
+            for each in accounts
+        )
+
+
+def link_case(stream_id, term_length, faults, seed):
+    """A case that tells an engine of one stream and its faults, and of nothing else."""
+    traffic = TrafficCase(
+        id="one", ordinal=0, stream_id=stream_id, from_host="a", to_host="b",
+        publication="exclusive", channel="", receive="", port=1, reliable=True,
+        term_length=term_length, mtu=1_408, initial_term_id=None, initial_position=0,
+        receiver_window_bytes=None, total_bytes=1, shortest_bytes=1, longest_bytes=1,
+    )  # fmt: skip
+    return Case(
+        name="peers", about="", seed=seed, fidelity="netns",
+        hosts=(HostCase(name="a", address=LOOPBACK), HostCase(name="b", address=LOOPBACK)),
+        payload=Payload(path="", sha256="", length_bytes=1), traffic=(traffic,),
+        faults=tuple(faults), expect=(), wall_ns=1,
+    )  # fmt: skip

@@ -1,0 +1,142 @@
+"""How a stream of each kind is laid out between two drivers, directly or across links.
+
+    unicast       publication -> endpoint
+    mdc-dynamic   publication at a control address  <- each receiver makes itself known
+    mdc-manual    publication -> each destination, as told by its client
+    multicast     publication -> group; answers go to the group after it
+
+Across a link the publication's side knows only the near door, the receiver's side only the far.
+Several endpoints have a link each, which loses frames of its own; the receivers of a group share
+one. A group has receivers in both drivers, so that both kinds ask and are served side by side.
+"""
+
+from dataclasses import dataclass, field
+
+from tests.peer.bad_link import LOOPBACK, BadLink, link_case, multicast_door, unicast_door
+from tests.peer.ports import free_port, free_ports
+
+STREAM_ID, TERM_LENGTH = 1001, 65_536
+STREAM = f"term-length={TERM_LENGTH}|init-term-id=-2|term-id=-2|term-offset=0"
+WINDOW = "rcv-wnd=16k"
+"""So much less than half a term that the pad at its end, of which only the header is sent, cannot
+lead a sender beyond what the receiver takes: nothing is lost but by a link."""
+GROUP_RECEIVERS = 2
+GROUPS = [f"224.20.30.{last}" for last in (41, 42, 43, 44)]
+"""Data and control of the near side, then of the far side: a group's answers go to the next."""
+
+
+@dataclass
+class Layout:
+    """Channels of both sides, and the links between them if there are any."""
+
+    publication: str
+    subscriptions: list[str]
+    links: list[BadLink]
+    destinations: list[str] = field(default_factory=list)
+    home_subscriptions: list[str] = field(default_factory=list)
+    """Those of the publication's own driver, of which nobody tells that it sits there."""
+
+    def close(self):
+        for link in self.links:
+            link.close()
+
+
+def lay_out(kind, faults=None, seed=0):
+    """A stream of a kind; without `faults` the drivers face each other directly."""
+    return _KINDS[kind](_Links(faults, seed))
+
+
+class _Links:
+    """Makes links, each with its own seed; none where there are no faults to order."""
+
+    def __init__(self, faults, seed):
+        self._faults, self._seed = faults, seed
+        self.made = []
+
+    @property
+    def are_wanted(self):
+        return self._faults is not None
+
+    def between(self, near, far):
+        case = link_case(STREAM_ID, TERM_LENGTH, self._faults, self._seed + len(self.made))
+        self.made.append(BadLink(near, far, case))
+
+
+def _unicast(links):
+    port = free_port()
+    far = near = f"{LOOPBACK}:{port}"
+    if links.are_wanted:
+        door = unicast_door()
+        links.between(door, unicast_door((LOOPBACK, port)))
+        near = door.address
+    return Layout(
+        f"aeron:udp?endpoint={near}|{STREAM}",
+        [f"aeron:udp?endpoint={far}|{WINDOW}"],
+        links.made,
+    )
+
+
+def _dynamic(links):
+    control, *ports = free_ports(1 + GROUP_RECEIVERS)
+    controls = [f"{LOOPBACK}:{control}"] * len(ports)
+    if links.are_wanted:
+        doors = [unicast_door((LOOPBACK, port)) for port in ports]
+        for door in doors:
+            links.between(unicast_door((LOOPBACK, control)), door)
+        controls = [door.address for door in doors]
+    return Layout(
+        f"aeron:udp?control={LOOPBACK}:{control}|control-mode=dynamic|{_flow_control()}|{STREAM}",
+        [
+            f"aeron:udp?endpoint={LOOPBACK}:{port}|control={where}|{WINDOW}"
+            for port, where in zip(ports, controls, strict=True)
+        ],
+        links.made,
+    )
+
+
+def _manual(links):
+    ports = free_ports(GROUP_RECEIVERS)
+    nears = [f"{LOOPBACK}:{port}" for port in ports]
+    if links.are_wanted:
+        doors = [unicast_door() for _ in ports]
+        for door, port in zip(doors, ports, strict=True):
+            links.between(door, unicast_door((LOOPBACK, port)))
+        nears = [door.address for door in doors]
+    return Layout(
+        f"aeron:udp?control-mode=manual|{_flow_control()}|{STREAM}",
+        [f"aeron:udp?endpoint={LOOPBACK}:{port}|{WINDOW}" for port in ports],
+        links.made,
+        [f"aeron:udp?endpoint={near}" for near in nears],
+    )
+
+
+def _multicast(links):
+    near_port, far_port = free_ports(2)
+    data, control, far_data, far_control = GROUPS
+    near = far = f"endpoint={data}:{near_port}"
+    if links.are_wanted:
+        links.between(
+            multicast_door((data, near_port), (control, near_port)),
+            multicast_door((far_control, far_port), (far_data, far_port)),
+        )
+        far = f"endpoint={far_data}:{far_port}"
+    receiving = f"aeron:udp?{far}|interface={LOOPBACK}|{WINDOW}"
+    return Layout(
+        f"aeron:udp?{near}|interface={LOOPBACK}|{_flow_control()}|{STREAM}",
+        [receiving],
+        links.made,
+        home_subscriptions=[receiving],
+    )
+
+
+def _flow_control():
+    return f"fc=min,g:/{GROUP_RECEIVERS},t:5s"
+
+
+_KINDS = {
+    "unicast": _unicast,
+    "mdc-dynamic": _dynamic,
+    "mdc-manual": _manual,
+    "multicast": _multicast,
+}
+KINDS = tuple(_KINDS)

@@ -1,0 +1,62 @@
+"""The weather that a stream is sent through, and what it will take: known before it begins.
+
+The first rule decides about loss, by the position of a frame alone. Positions follow from the
+messages, the MTU and the term length, whichever driver writes them.
+"""
+
+from harness.artifact.frame_class import DATA, NAMES, PAD
+from harness.middlebox.prf import DRAW_BITS
+from harness.middlebox.rules import CLASSES
+from harness.scenario.case import FaultCase
+from harness.scenario.units import BILLION
+from tests.naive.expected_log import write_log
+from tests.naive.middlebox import draw
+from tests.peer.bad_link import TO_FAR
+from tests.peer.layouts import TERM_LENGTH
+from tests.peer.streams import MESSAGES
+
+MTU = 1_408
+SHARE_PPB = BILLION // 20
+LATE_NS = 3_000_000
+DATA_FRAMES = {"DATA": DATA, "PAD": PAD}
+
+
+def _fault(action, kinds, links, hold_ns=0):
+    return FaultCase(
+        id=action, links=links, frame_types=tuple(kinds), action=action, share_ppb=SHARE_PPB,
+        hold_ns=hold_ns,
+    )  # fmt: skip
+
+
+BAD = (
+    _fault("drop", NAMES.values(), ("a->b", "b->a")),
+    _fault("swap", DATA_FRAMES, ("a->b",)),
+    _fault("hold", DATA_FRAMES, ("a->b",), LATE_NS),
+)
+"""5 % of all frames in both directions are lost; of the data as many are swapped with the next, and
+as many come late."""
+
+
+def expected_frames():
+    """(position, type, frame length) of every frame of the messages."""
+    frames, _ = write_log([len(each) for each in MESSAGES], MTU, TERM_LENGTH)
+    return [frame[:3] for frame in frames]
+
+
+def expected_losses(seed):
+    """Positions of the frames that bad weather takes when they first come over a link."""
+    limit = SHARE_PPB * (1 << DRAW_BITS) // BILLION
+    return {
+        position
+        for position, kind, _ in expected_frames()
+        if draw(seed, 0, TO_FAR, CLASSES.index(DATA_FRAMES[kind]), 0, 0, position, 1) < limit
+    }
+
+
+def data_bytes(positions):
+    """What the frames of data at some positions take in a log; pads count nothing."""
+    return sum(
+        (length + 31) // 32 * 32
+        for position, kind, length in expected_frames()
+        if kind == "DATA" and position in positions
+    )
