@@ -11,7 +11,9 @@ short, another version, no permission; 64 wrong command line.
 import json
 import os
 import re
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -173,23 +175,33 @@ def _watch(first: View, look: Callable[[], View], interval_s: float) -> None:
     console = Console()
     before = _contents(first)
     picture = drawn(first, set(), console.height)
-    with Live(picture, console=console, screen=True, auto_refresh=False) as live:
+    with (
+        _interruption() as interrupted,
+        Live(picture, console=console, screen=True, auto_refresh=False) as live,
+    ):
         live.refresh()
-        try:
-            while True:
-                time.sleep(interval_s)
-                try:
-                    with reading():
-                        view = look()
-                except Failure as failure:
-                    live.update(Text(failure.format_message(), style="red"), refresh=True)
-                    continue
-                now = _contents(view)
-                changed = {key for key, row in now.items() if before.get(key, row) != row}
-                before = now
-                live.update(drawn(view, changed, console.height), refresh=True)
-        except KeyboardInterrupt:
-            pass
+        while not interrupted.wait(interval_s):
+            try:
+                with reading():
+                    view = look()
+            except Failure as failure:
+                live.update(Text(failure.format_message(), style="red"), refresh=True)
+                continue
+            now = _contents(view)
+            changed = {key for key, row in now.items() if before.get(key, row) != row}
+            before = now
+            live.update(drawn(view, changed, console.height), refresh=True)
+
+
+@contextmanager
+def _interruption() -> Iterator[threading.Event]:
+    """Set once Ctrl-C came. An exception may come where Python drops it, and be lost."""
+    interrupted = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _contents(view: View) -> dict[object, tuple[str, ...]]:
