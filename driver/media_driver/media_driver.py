@@ -39,6 +39,7 @@ from driver.media_driver.cpu_affinity import pin_thread
 from driver.media_driver.directory import leave_directory, take_directory, tell
 from driver.media_driver.loss_report import LossReport
 from driver.media_driver.socket_buffer_check import check_socket_buffers, probe_buffers
+from driver.media_driver.timer_slack import wake_on_time
 
 QUANTUM_NS = 10 * NS_PER_MS
 """How long a kernel runs before its thread looks whether it should stop."""
@@ -175,6 +176,7 @@ class MediaDriver:
     def _run_agent(self, name: str, run: Callable[[int], None]) -> None:
         try:
             pin_thread(self.context, name, self._parts.record_error)
+            wake_on_time()
             while not self._stopping.is_set():
                 run(QUANTUM_NS)
         except Exception as error:
