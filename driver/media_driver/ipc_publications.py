@@ -294,10 +294,11 @@ class IpcPublications:
         counters.set_release(self._parts.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
         publication.set_connected(False)
+        # Counted first: whoever hears of it will find it counted.
+        counters.increment(self._parts.values, system_counters.PUBLICATIONS_REVOKED)
         self._links.unlink_stream(publication)
         publication.state = State.LINGER
         self._stop_limit(publication)
-        counters.increment(self._parts.values, system_counters.PUBLICATIONS_REVOKED)
 
     def _free(self, publication: IpcPublication) -> None:
         self.publications.remove(publication)

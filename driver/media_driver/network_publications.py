@@ -288,13 +288,14 @@ class NetworkPublications:
         counters.set_release(self._parts.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
         self._end(publication)
+        # Counted first: whoever hears of it will find it counted.
+        counters.increment(self._parts.values, system_counters.PUBLICATIONS_REVOKED)
         self._links.unlink_stream(publication)
         self.refresh_spies(publication)
         # After the spies, whose going may say otherwise; the sender says the same once it knows.
         publication.set_connected(False)
         self._stop_limit(publication)
         publication.state = State.LINGER
-        counters.increment(self._parts.values, system_counters.PUBLICATIONS_REVOKED)
 
     def _finish_when_quiet(self, publication: NetworkPublication, now_ns: int) -> None:
         quiet_ns = now_ns - publication.state_since_ns
