@@ -29,7 +29,7 @@ from harness.artifact.records import append_records, has_torn_tail, read_records
 from harness.artifact.run_dir import RunDir, SuiteDir, new_suite_id, run_name
 
 LAYOUTS = {
-    "decision": (decision.DECISION, 56),
+    "decision": (decision.DECISION, 64),
     "offer": (offer.OFFER, 24),
     "delivery": (delivery.DELIVERY, 16),
     "frame seen": (frame_seen.FRAME_SEEN, 52),
