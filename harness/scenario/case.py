@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from harness.scenario.channel import fill_in, parse_channel
 from harness.scenario.model import LONGEST, SEED_MAX, Action, Scenario, Traffic
 from harness.scenario.sense import link_directions, longest_message
+from harness.scenario.weather_case import WeatherCase, weather_case
 
 SCHEMA: Literal["windtunnel-case/1"] = "windtunnel-case/1"
 LinkName = Literal["a->b", "b->a"]
@@ -110,9 +111,17 @@ class Case(_Part):
     expect: tuple[CheckCase, ...]
     wall_ns: int
     """Longest time that the run may take."""
+    backend: Literal["relay", "netem"] = "relay"
+    """Who delivers the weather."""
+    weather: tuple[WeatherCase, ...] = ()
+    """At most one a link direction."""
 
     def address(self, host: str) -> str:
         return next(each.address for each in self.hosts if each.name == host)
+
+    def weather_of(self, link: str) -> WeatherCase | None:
+        """The weather of a link direction, or None where every packet passes."""
+        return next((each for each in self.weather if each.link == link), None)
 
     def traffic_by_id(self, traffic_id: str) -> TrafficCase:
         return next(each for each in self.traffic if each.id == traffic_id)
@@ -169,6 +178,8 @@ def resolve(
             CheckCase(name=check.name, arguments=check.arguments) for check in scenario.expect
         ),
         wall_ns=scenario.budget.wall_ns,
+        backend=scenario.network.link.backend,
+        weather=_weather(scenario),
     )
 
 
@@ -197,6 +208,16 @@ def _traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]) -> Tr
         total_bytes=traffic.content.total_bytes,
         shortest_bytes=message.shortest_bytes,
         longest_bytes=longest,
+    )
+
+
+def _weather(scenario: Scenario) -> tuple[WeatherCase, ...]:
+    first, second = scenario.network.link.between
+    names = {(first, second): LINK_NAMES[0], (second, first): LINK_NAMES[1]}
+    return tuple(
+        weather_case(names[direction], weather)
+        for link, weather in scenario.network.link.weather.items()
+        for direction in link_directions(scenario, link)
     )
 
 

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from harness.scenario.model import Scenario
-from harness.scenario.sense import Problem, problems
+from harness.scenario.problem import Problem
+from harness.scenario.sense import problems
 
 SUFFIX = ".yaml"
 ROOT_FOLDER = "scenarios"

@@ -1,7 +1,7 @@
 """The scenario file as values: one class a table, one field a key.
 
     Scenario
-      seeds     network --- link
+      seeds     network --- link --- weather
       traffic[] --- content --- message
       faults[]  --- where, what, act
       expect[]  budget
@@ -12,9 +12,11 @@ Unknown keys are errors. Keys that are words of Python or lack a unit have anoth
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from harness.scenario.units import parse_bytes, parse_duration, parse_share
+from harness.scenario.table import NUMBER, Bytes, Duration, Name, Share, Table, quantity
+from harness.scenario.units import parse_bytes
+from harness.scenario.weather import Weather
 
 SCHEMA = "windtunnel/1"
 SEED_MAX = (1 << 63) - 1
@@ -26,21 +28,6 @@ LONGEST: Literal["max"] = "max"
 Action = Literal["drop", "duplicate", "hold", "swap"]
 ACTIONS: tuple[Action, ...] = ("drop", "duplicate", "hold", "swap")
 FrameType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"]
-
-
-def _quantity(pattern: str, example: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
-
-
-_NUMBER = r"^\d+(\.\d+)?\s*"
-Bytes = Annotated[
-    int, BeforeValidator(parse_bytes), _quantity(_NUMBER + "(B|KiB|MiB|GiB)$", "64MiB")
-]
-Duration = Annotated[
-    int, BeforeValidator(parse_duration), _quantity(_NUMBER + "(ns|us|ms|s|min)$", "5ms")
-]
-Share = Annotated[int, BeforeValidator(parse_share), _quantity(_NUMBER + "%$", "2%")]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
 
 
 def _one_or_many(value: object) -> object:
@@ -60,14 +47,6 @@ def _check(value: object) -> object:
     raise ValueError("expected the name of a check, or one name with its arguments")
 
 
-class Table(BaseModel):
-    """A table of a scenario file."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
-
-
 class Seeds(Table):
     """Where all chance of the run comes from."""
 
@@ -84,8 +63,11 @@ class Link(Table):
     between: tuple[Name, Name] = Field(strict=False)
     """Its two ends: the first is `a` in the ledger and the decision log, the second `b`."""
 
-    backend: Literal["relay"] = "relay"
-    """What disturbs it. Default and only choice: the relay."""
+    backend: Literal["relay", "netem"] = "relay"
+    """Who delivers the weather: the relay (default), or the kernel's netem behind it."""
+
+    weather: dict[str, Weather] = Field(default_factory=dict)
+    """What befalls every packet, by direction such as `a->b`, or `both`; default nothing."""
 
 
 class Network(Table):
@@ -106,7 +88,7 @@ class MessageLengths(Table):
     longest_bytes: Annotated[
         int | Literal["max"],
         BeforeValidator(_bytes_or_longest),
-        _quantity(_NUMBER + "(B|KiB|MiB|GiB)$|^max$", "max"),
+        quantity(NUMBER + "(B|KiB|MiB|GiB)$|^max$", "max"),
     ] = Field(default=LONGEST, alias="to")
     """Bytes; default and bound `max`, the lesser of an eighth of the term and 16MiB."""
 
@@ -223,7 +205,7 @@ class Check(Table):
     """A condition of the subject, by the name it has in the judge's registry."""
 
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 class Budget(Table):

@@ -5,27 +5,19 @@ anything starts. Each finding names the place in the file by a path of keys and 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from harness.scenario.channel import Channel, parse_channel, placeholders
 from harness.scenario.model import LONGEST, Fault, Scenario, Traffic
+from harness.scenario.problem import Path, Problem
 from harness.scenario.units import BILLION
+from harness.scenario.weather_sense import weather_problems
 
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
-Path = tuple[str | int, ...]
 
 POSITIONAL = frozenset({"DATA", "PAD"})
 """Frame types that have a place in a stream, and so a neighbour to be swapped with."""
 FROM_PUBLISHER = frozenset({"DATA", "PAD", "HEARTBEAT", "SETUP", "RTTM"})
 FROM_SUBSCRIBER = frozenset({"SM", "NAK", "RTTM", "ERR", "RSP_SETUP"})
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One fault of a scenario, and where it is."""
-
-    path: Path
-    text: str
 
 
 def longest_message(term_length: int) -> int:
@@ -66,6 +58,8 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(("network", "link", "between", index), _unknown_host(host, hosts))
     if between[0] == between[1]:
         yield Problem(("network", "link", "between"), "a link needs two different hosts")
+    link = scenario.network.link
+    yield from weather_problems(link.between, link.weather, link.backend)
 
 
 def _traffic(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
