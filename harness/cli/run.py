@@ -46,6 +46,12 @@ if TYPE_CHECKING:
     help="Make the subject misbehave on purpose, to see that the judge notices.",
 )
 @click.option(
+    "--kernel",
+    type=click.Choice(["host", "uml"]),
+    default="host",
+    help="This machine's kernel, or User Mode Linux, which has netem.  [default: host]",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
 )
 def run(
@@ -56,6 +62,7 @@ def run(
     payload: Path | None,
     out: Path,
     sabotage: str | None,
+    kernel: str,
     as_json: bool,
 ) -> int:
     """Make runs of SCENARIO..., judge them, and write an HTML report.
@@ -79,6 +86,13 @@ def run(
 
     if sabotage is not None and sabotage not in subject.SABOTAGES:
         raise click.UsageError(f"--sabotage is one of {', '.join(subject.SABOTAGES)}")
+    if kernel == "uml":
+        from harness.cli import in_kernel
+
+        options: dict[str, object] = {"seed": seed, "seeds": seeds, "payload": payload, "out": out}
+        switches = ("--json",) if as_json else ()
+        options |= {"fidelity": fidelity or "netns", "sabotage": sabotage}
+        return in_kernel.run(files, options, switches)
     chosen = fidelity or default_fidelity()
     with one_line():
         if chosen == "netns":

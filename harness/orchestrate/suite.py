@@ -10,6 +10,7 @@ know which scenarios were asked for and who looks on.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import traceback
@@ -34,6 +35,7 @@ from harness.orchestrate.weather import Weather
 from harness.scenario.channel import parse_channel
 from harness.scenario.model import Scenario
 from harness.topology import model as topology
+from harness.uml.boot import INSIDE_VARIABLE
 from harness.verdict.judge import judge
 from harness.verdict.outcome import Outcome, exit_code, merge
 
@@ -183,6 +185,8 @@ class SuiteUnderWay:
         """Return the command that makes this one run again."""
         command = ["windtunnel", "run", str(planned.file)]
         command += ["--fidelity", self._fidelity, "--seed", str(planned.seed)]
+        if INSIDE_VARIABLE in os.environ:
+            command += ["--kernel", os.environ[INSIDE_VARIABLE]]
         if self._payload.source:
             command += ["--payload", self._payload.source]
         if self._sabotage:

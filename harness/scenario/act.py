@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from harness.scenario.chance import Much, share_ppb
 from harness.scenario.forged import Forged
-from harness.scenario.quantities import Bytes, Duration, Table
+from harness.scenario.table import Bytes, Duration, Table
 from harness.scenario.units import BILLION
 
 Action = Literal[

@@ -18,6 +18,7 @@ from harness.scenario.fault_sense import link_directions
 from harness.scenario.model import LONGEST, SEED_MAX, Scenario, Traffic
 from harness.scenario.part import Part
 from harness.scenario.sense import longest_message
+from harness.scenario.weather_case import WeatherCase, weather_case
 
 SCHEMA: Literal["windtunnel-case/1"] = "windtunnel-case/1"
 LINK_NAMES: tuple[LinkName, LinkName] = ("a->b", "b->a")
@@ -89,9 +90,17 @@ class Case(Part):
     expect: tuple[CheckCase, ...]
     wall_ns: int
     """Longest time that the run may take."""
+    backend: Literal["relay", "netem"] = "relay"
+    """Who delivers the weather."""
+    weather: tuple[WeatherCase, ...] = ()
+    """At most one a link direction."""
 
     def address(self, host: str) -> str:
         return next(each.address for each in self.hosts if each.name == host)
+
+    def weather_of(self, link: str) -> WeatherCase | None:
+        """The weather of a link direction, or None where every packet passes."""
+        return next((each for each in self.weather if each.link == link), None)
 
     def traffic_by_id(self, traffic_id: str) -> TrafficCase:
         return next(each for each in self.traffic if each.id == traffic_id)
@@ -148,6 +157,8 @@ def resolve(
             CheckCase(name=check.name, arguments=check.arguments) for check in scenario.expect
         ),
         wall_ns=scenario.budget.wall_ns,
+        backend=scenario.network.link.backend,
+        weather=_weather(scenario),
     )
 
 
@@ -176,6 +187,16 @@ def _traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]) -> Tr
         total_bytes=traffic.content.total_bytes,
         shortest_bytes=message.shortest_bytes,
         longest_bytes=longest,
+    )
+
+
+def _weather(scenario: Scenario) -> tuple[WeatherCase, ...]:
+    first, second = scenario.network.link.between
+    names = {(first, second): LINK_NAMES[0], (second, first): LINK_NAMES[1]}
+    return tuple(
+        weather_case(names[direction], weather)
+        for link, weather in scenario.network.link.weather.items()
+        for direction in link_directions(scenario, link)
     )
 
 

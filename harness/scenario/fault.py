@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from harness.scenario.act import Act
 from harness.scenario.forged import FlagName
-from harness.scenario.quantities import Bytes, Duration, Name, Table, one_or_many
+from harness.scenario.table import Bytes, Duration, Name, Table, one_or_many
 
 FrameType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"]
 TypeName = Literal[FrameType, "CONTROL", "ANY"]

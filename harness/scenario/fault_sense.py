@@ -6,6 +6,7 @@ anything starts. Each finding names the place in the file by a path of keys and 
 
 from collections.abc import Iterator
 
+from harness.scenario.chance_sense import chance_problems
 from harness.scenario.fault import Fault, Reached
 from harness.scenario.model import Scenario
 from harness.scenario.problem import Path, Problem
@@ -98,6 +99,8 @@ def _rule(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
 def _act(fault: Fault, types: frozenset[str], path: Path) -> Iterator[Problem]:
     act = fault.act
     path = (*path, act.action)
+    is_table = getattr(act, act.action) is not act.amount
+    yield from chance_problems(act.amount, (*path, "share") if is_table else path)
     if act.action in ("swap", "displace"):
         text = f"has no position, so no neighbour to {act.action} with: use hold"
         yield from _unplaced(types - POSITIONAL, text, path)

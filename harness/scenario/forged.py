@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness.scenario.quantities import Bytes, SignedBytes, Table, one_or_many
+from harness.scenario.table import Bytes, SignedBytes, Table, one_or_many
 
 ForgedType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR"]
 FlagName = Literal["begin", "end", "eos", "revoked", "group", "send-setup", "receiver-eos", "reply"]

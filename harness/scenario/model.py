@@ -1,7 +1,7 @@
 """The scenario file as values: one class a table, one field a key.
 
     Scenario
-      seeds     network --- link
+      seeds     network --- link --- weather
       traffic[] --- content --- message
       faults[]  --- where, what, when, act
       expect[]  budget
@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from harness.scenario.fault import Fault
-from harness.scenario.quantities import NUMBER, Bytes, Duration, Name, Table, quantity
+from harness.scenario.table import NUMBER, Bytes, Duration, Name, Table, quantity
 from harness.scenario.units import parse_bytes
+from harness.scenario.weather import Weather
 
 SCHEMA = "windtunnel/1"
 SEED_MAX = (1 << 63) - 1
@@ -55,8 +56,11 @@ class Link(Table):
     between: tuple[Name, Name] = Field(strict=False)
     """Its two ends: the first is `a` in the ledger and the decision log, the second `b`."""
 
-    backend: Literal["relay"] = "relay"
-    """What disturbs it. Default and only choice: the relay."""
+    backend: Literal["relay", "netem"] = "relay"
+    """Who delivers the weather: the relay (default), or the kernel's netem behind it."""
+
+    weather: dict[str, Weather] = Field(default_factory=dict)
+    """What befalls every packet, by direction such as `a->b`, or `both`; default nothing."""
 
 
 class Network(Table):

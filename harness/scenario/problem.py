@@ -1,14 +1,13 @@
-"""One thing that is wrong with a scenario, and where in the file it is written."""
+"""One fault of a scenario, and where in its file it is."""
 
 from dataclasses import dataclass
 
 Path = tuple[str | int, ...]
-"""Keys and indices from the top of the file."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of a scenario, and where it is."""
+    """One fault of a scenario; the path is of keys and indices."""
 
     path: Path
     text: str

@@ -10,6 +10,7 @@ from harness.scenario.channel import Channel, parse_channel, placeholders
 from harness.scenario.fault_sense import fault_problems
 from harness.scenario.model import LONGEST, Scenario, Traffic
 from harness.scenario.problem import Path, Problem
+from harness.scenario.weather_sense import weather_problems
 
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 
@@ -41,6 +42,8 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(("network", "link", "between", index), _unknown_host(host, hosts))
     if between[0] == between[1]:
         yield Problem(("network", "link", "between"), "a link needs two different hosts")
+    link = scenario.network.link
+    yield from weather_problems(link.between, link.weather, link.backend)
 
 
 def _traffic(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
