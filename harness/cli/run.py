@@ -46,6 +46,18 @@ if TYPE_CHECKING:
     help="Make the subject misbehave on purpose, to see that the judge notices.",
 )
 @click.option(
+    "--publisher",
+    metavar="PEER",
+    default="ours",
+    help="Driver on the publisher's host: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
+)
+@click.option(
+    "--subscriber",
+    metavar="PEER",
+    default="ours",
+    help="Driver on the subscriber's host, likewise.  [default: ours]",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
 )
 def run(
@@ -56,6 +68,8 @@ def run(
     payload: Path | None,
     out: Path,
     sabotage: str | None,
+    publisher: str,
+    subscriber: str,
     as_json: bool,
 ) -> int:
     """Make runs of SCENARIO..., judge them, and write an HTML report.
@@ -68,13 +82,14 @@ def run(
       windtunnel run loss/reliable-2pct --seed 7
       windtunnel run reorder/reliable-swap-and-hold --seeds 10 --fidelity netns
       windtunnel run my-scenario.yaml --payload capture.tar --json | jq .outcome
+      windtunnel run --publisher aeronmd:build/aeronmd --subscriber pyaeron
     """
     files = scenarios.find_all(scenario)
 
     from harness.cli.display import choose
     from harness.cli.failure import one_line
     from harness.cli.machine import default_fidelity
-    from harness.orchestrate import privileges, subject
+    from harness.orchestrate import peers, privileges, subject
     from harness.orchestrate.runner import run_suite
 
     if sabotage is not None and sabotage not in subject.SABOTAGES:
@@ -83,6 +98,7 @@ def run(
     with one_line():
         if chosen == "netns":
             privileges.acquire()
+        tested = peers.pair(publisher, subscriber, chosen, out.resolve() / peers.STORE)
         with choose(as_json) as display:
             result = run_suite(
                 files,
@@ -93,6 +109,7 @@ def run(
                 out=out,
                 on_event=display.on_event,
                 sabotage=sabotage,
+                tested=tested,
             )
         report = write_report(result.suite_dir)
     _tell(result, report, as_json)

@@ -4,6 +4,7 @@
     suite.py        one run after the other: lab, phases, judge; every way out tidies up
     phases.py       the phases of one run; traffic.py and watch.py wait in them
     subject.py      the command lines of everything that is started
+    peers.py        the drivers that can be tested, by name
     lab.py          what any lab can do; labs.py chooses one
     namespaces.py   the lab made of network namespaces; privileges.py: who may make them
     containers.py   the lab made of containers

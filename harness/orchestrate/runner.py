@@ -17,7 +17,7 @@ from harness.orchestrate.event import OnEvent, ignore
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.phases import Fidelity
-from harness.orchestrate.subject import OURS, Subject
+from harness.orchestrate.subject import OURS_WITH_OURS, Pair
 from harness.orchestrate.suite import Planned, RunResult, SuiteResult, SuiteUnderWay
 from harness.scenario.case import run_seeds
 from harness.scenario.loader import load_scenario
@@ -47,7 +47,7 @@ def run_suite(
     out: Path = Path("runs"),
     on_event: OnEvent = ignore,
     sabotage: str | None = None,
-    tested: Subject = OURS,
+    tested: Pair = OURS_WITH_OURS,
 ) -> SuiteResult:
     """Make and judge every run of every scenario.
 

@@ -27,7 +27,7 @@ from harness.orchestrate.event import OnEvent, RunEvent
 from harness.orchestrate.lab import Lab, LabError
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.phases import Fidelity, Order, Run
-from harness.orchestrate.subject import Subject
+from harness.orchestrate.subject import OURS, Pair
 from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed
 from harness.orchestrate.weather import Weather
@@ -83,7 +83,7 @@ class SuiteUnderWay:
         payload: Payload,
         on_event: OnEvent,
         sabotage: str,
-        tested: Subject,
+        tested: Pair,
     ) -> None:
         self._out = out
         self._fidelity = fidelity
@@ -142,6 +142,8 @@ class SuiteUnderWay:
         try:
             if self._fidelity not in planned.scenario.fidelity:
                 raise Unsupported(f"the scenario is not made for fidelity {self._fidelity}")
+            if self._tested.missing:
+                raise Unsupported(self._tested.missing)
             run.forward()
             hurry = False
             run.manifest.complete = True
@@ -175,7 +177,7 @@ class SuiteUnderWay:
             folder=folder,
             fidelity=self._fidelity,
             command=self._command(planned),
-            subject=self._tested,
+            tested=self._tested,
             sabotage=self._sabotage,
         )
 
@@ -183,6 +185,9 @@ class SuiteUnderWay:
         """Return the command that makes this one run again."""
         command = ["windtunnel", "run", str(planned.file)]
         command += ["--fidelity", self._fidelity, "--seed", str(planned.seed)]
+        for side, tested in zip(("publisher", "subscriber"), self._tested, strict=True):
+            if tested.name != OURS.name:
+                command += [f"--{side}", tested.name]
         if self._payload.source:
             command += ["--payload", self._payload.source]
         if self._sabotage:
