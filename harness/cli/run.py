@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import exit_code, scenarios
+from harness.cli.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
     from harness.orchestrate.runner import SuiteResult
@@ -58,8 +59,15 @@ if TYPE_CHECKING:
     help="Driver on the subscriber's host, likewise.  [default: ours]",
 )
 @click.option(
+    "--jobs",
+    type=click.IntRange(min=1, max=64),
+    default=1,
+    help="How many runs are made at once.  [default: 1]",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
 )
+@ci_options
 def run(
     scenario: tuple[str, ...],
     fidelity: str | None,
@@ -70,7 +78,10 @@ def run(
     sabotage: str | None,
     publisher: str,
     subscriber: str,
+    jobs: int,
     as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
 ) -> int:
     """Make runs of SCENARIO..., judge them, and write an HTML report.
 
@@ -110,8 +121,10 @@ def run(
                 on_event=display.on_event,
                 sabotage=sabotage,
                 tested=tested,
+                jobs=jobs,
             )
         report = write_report(result.suite_dir)
+        _write_ci_files(result.suite_dir, junit, markdown)
     _tell(result, report, as_json)
     return result.exit_code
 
@@ -125,6 +138,16 @@ def write_report(suite_dir: Path) -> Path | None:
     except OSError as error:
         click.echo(f"windtunnel: the report could not be written: {error}", err=True)
         return None
+
+
+def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) -> None:
+    from harness.artifact.run_dir import SuiteDir
+    from harness.artifact.suite import Suite
+    from reports.outcomes import of_suite
+
+    suite = Suite.read(SuiteDir(suite_dir).document)
+    if suite is not None and (junit or markdown):
+        write_ci_files(of_suite(suite_dir, suite), junit, markdown)
 
 
 def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:

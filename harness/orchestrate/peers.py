@@ -175,3 +175,4 @@ _BUILT_IN: dict[str, Callable[[str, Path], Subject]] = {
     "pyaeron": _pyaeron,
     "java": _java,
 }
+BUILT_IN_NAMES = frozenset(_BUILT_IN)

@@ -62,6 +62,8 @@ class Order:
     command: tuple[str, ...]
     tested: Pair
     sabotage: str
+    runs: Path
+    """The folder of all runs, which a lab can see and in which it notes what it changes."""
 
     def side(self, host: str) -> str:
         """Which side of the pair a host is."""

@@ -109,6 +109,10 @@ class Pair:
         found = {f"{each.name}: {each.missing}" for each in self if each.missing}
         return "; ".join(sorted(found))
 
+    @property
+    def name(self) -> str:
+        return f"{self.publisher.name} to {self.subscriber.name}"
+
     def __iter__(self) -> Iterator[Subject]:
         return iter((self.publisher, self.subscriber))
 

@@ -14,7 +14,7 @@ from harness.artifact.manifest import Manifest
 from harness.artifact.run_dir import RunDir
 from harness.artifact.suite import Suite
 from harness.capture import sniffer
-from harness.orchestrate import labs, phases, runner, suite, traffic
+from harness.orchestrate import labs, one_run, phases, runner, suite, traffic
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.subject import Pair
@@ -61,9 +61,9 @@ class Bench:
         stored.write_bytes(b"payload")
         monkeypatch.setattr(labs, "require", lambda fidelity: None)
         monkeypatch.setattr(labs, "make", self._make_lab)
-        monkeypatch.setattr(suite, "_judged", self._judge)
+        monkeypatch.setattr(one_run, "_judged", self._judge)
         monkeypatch.setattr(
-            runner, "_payload", lambda store, file: Payload(stored, "0" * 64, 7, "")
+            runner, "payload_of", lambda store, file: Payload(stored, "0" * 64, 7, "")
         )
         monkeypatch.setattr(sniffer, "SETTLE_S", 0.0)
         monkeypatch.setattr(phases, "QUIET_S", 0.0)
