@@ -130,10 +130,15 @@ def matrix(
 
 
 def _tell(result: "MatrixResult", as_json: bool, junit: Path | None, markdown: Path | None) -> None:
+    from reports.matrix_page import write_matrix_page
     from reports.outcomes import of_matrix
 
+    write_ci_files(of_matrix(result.matrix_dir, result.document), junit, markdown)
     if as_json:
         click.echo(json.dumps(result.document.as_document()))
-    write_ci_files(of_matrix(result.matrix_dir, result.document), junit, markdown)
+    try:
+        click.echo(f"page: {write_matrix_page(result.matrix_dir)}", err=as_json)
+    except OSError as error:
+        click.echo(f"windtunnel: the page could not be written: {error}", err=True)
     if result.document.exit_code == exit_code.INTERRUPTED:
         click.echo(f"windtunnel: interrupted; what there is lies in {result.matrix_dir}", err=True)

@@ -40,14 +40,16 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     return seen
 
 
-def test_a_line_a_cell(
+def test_a_line_a_cell_then_the_page(
     calls: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["matrix", "--fidelity", "netns"]) == 1
-    cells = capsys.readouterr().out.splitlines()
+    *cells, page = capsys.readouterr().out.splitlines()
     assert len(cells) == 8
     assert cells[6].startswith("FAIL          matrix/loss  pyaeron to ours  1/2  because")
     assert "UNSUPPORTED   matrix/loss  ours to java  because" in cells[5]
+    assert page == f"page: {tmp_path / 'matrix-made' / 'matrix.html'}"
+    assert Path(page.removeprefix("page: ")).is_file()
 
 
 def test_passes_its_options_on(calls: dict[str, Any], tmp_path: Path) -> None:
