@@ -4,7 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.scenario.case import TrafficCase
-from harness.verdict import coverage, delivery, ledger_gates, positions, recovery, run_gates
+from harness.verdict import (
+    coverage,
+    delivery,
+    forensics,
+    ledger_gates,
+    positions,
+    recovery,
+    run_gates,
+)
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding
 
@@ -52,6 +60,7 @@ CHECKS: dict[str, Check] = {
         Check(delivery.INTACT, _each(delivery.delivered_intact)),
         Check(coverage.COVERED, _each(coverage.positions_covered)),
         Check(coverage.PADDED, _each(coverage.pad_only_where_lost)),
+        Check(forensics.EQUAL, _each(forensics.image_log_equals_publication)),
         Check(recovery.NO_NAKS, _each(recovery.no_naks)),
         Check(recovery.AGREE, recovery.naks_and_retransmits_agree),
         Check(recovery.IDENTICAL, _each(recovery.retransmits_identical)),

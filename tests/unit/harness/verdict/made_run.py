@@ -21,6 +21,7 @@ from harness.artifact.counter_sample import COUNTER_SAMPLE, CounterFacts, write_
 from harness.artifact.decision import DECISION
 from harness.artifact.delivery import DELIVERY
 from harness.artifact.frame_seen import FRAME_SEEN
+from harness.artifact.held_log import HeldLog, write_held_logs
 from harness.artifact.host_facts import CaptureFacts, SnmpFacts
 from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount
 from harness.artifact.manifest import Manifest, Phase, ProcessExit
@@ -30,6 +31,7 @@ from harness.artifact.run_dir import RunDir
 from harness.dissect.expected_log import ExpectedLog, expected_log
 from harness.scenario.case import Case, CheckCase, FaultCase, HostCase, Payload, TrafficCase
 from harness.verdict.registry import CHECKS
+from tests.unit.harness.verdict.made_log import made_log, ring_offset
 
 SEED = 7
 SESSION_ID = -4242
@@ -48,6 +50,7 @@ TRAFFIC = "one"
 RELIABLE_CHECKS = (
     "delivered_once",
     "positions_covered",
+    "image_log_equals_publication",
     "naks_and_retransmits_agree",
     "retransmits_identical",
     "rcv_pos_reaches_end",
@@ -58,6 +61,7 @@ RELIABLE_CHECKS = (
 UNRELIABLE_CHECKS = (
     "delivered_intact",
     "positions_covered",
+    "image_log_equals_publication",
     "pad_only_where_lost",
     "no_naks",
     "rcv_pos_reaches_end",
@@ -122,6 +126,8 @@ class MadeRun:
     )
     "Time, counter name, value."
     rcvbuf_errors: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
+    logs: dict[str, np.ndarray] = field(default_factory=dict)
+    "The publication's at a, the image's at b."
     now_ns: int = START_NS
 
     @property
@@ -204,6 +210,30 @@ class MadeRun:
         row = self.log.frames[index]
         return int(row["position"]) + ((int(row["frame_length"]) + 31) & ~31)
 
+    def lay_out_logs(self) -> None:
+        """Fill both logs with what was sent and what was seen."""
+        sent = {
+            int(position): self.frame_bytes(index)
+            for index, position in enumerate(self.log.frames["position"])
+        }
+        seen = {
+            position: header if header[6] == frame_class.PAD else sent[position]
+            for position, header, _ in self.frames
+        }
+        for host, frames in (("a", sent), ("b", seen)):
+            self.logs[host] = made_log(
+                sorted(frames.items()),
+                end=self.log.end_position,
+                term_length=TERM_LENGTH,
+                initial_term_id=INITIAL_TERM_ID,
+                session_id=SESSION_ID,
+                stream_id=STREAM_ID,
+            )
+
+    def in_log(self, position: int) -> int:
+        """Where a position lies in either log's file."""
+        return ring_offset(position, TERM_LENGTH)
+
     # ---- what is written ----
 
     def write(self) -> Path:
@@ -222,6 +252,7 @@ class MadeRun:
             after = {"InErrors": 0, "RcvbufErrors": self.rcvbuf_errors[host]}
             SnmpFacts({"InErrors": 0, "RcvbufErrors": 0}, after).write(folder.host(host).snmp)
         self._write_applications()
+        self._write_logs()
         return self.path
 
     def write_capture(self, host: str) -> None:
@@ -253,6 +284,15 @@ class MadeRun:
             for time_ns, name, value in self.samples[host]
         ]
         write_records(files.counter_samples, np.array(sorted(rows), dtype=COUNTER_SAMPLE))
+
+    def _write_logs(self) -> None:
+        for host, folder, registration_id in (("a", "publications", 5), ("b", "images", 6)):
+            files = self.folder.host(host)
+            path = files.log_buffer(folder, registration_id)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self.logs[host].tobytes())
+            length = len(self.logs[host])
+            write_held_logs(files.held_logs, [HeldLog(folder, registration_id, length, "")])
 
     def _write_applications(self) -> None:
         subscriber = self.folder.host("b").subscriber(TRAFFIC)
@@ -434,6 +474,7 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
             start, length = int(run.plan.starts[message]), int(run.plan.lengths[message])
             data_bytes = message_bytes(run.payload, start, length).tobytes()
             run.messages.append((int(run.log.message_ends[message]), data_bytes))
+    run.lay_out_logs()
 
 
 def _repair(run: MadeRun, index: int, reliable: bool) -> None:
