@@ -12,6 +12,7 @@ from harness.verdict import (
     positions,
     recovery,
     run_gates,
+    window,
 )
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding
@@ -64,6 +65,7 @@ CHECKS: dict[str, Check] = {
         Check(recovery.NO_NAKS, _each(recovery.no_naks)),
         Check(recovery.AGREE, recovery.naks_and_retransmits_agree),
         Check(recovery.IDENTICAL, _each(recovery.retransmits_identical)),
+        Check(window.WITHIN, _each(window.sends_within_window)),
         Check(positions.REACHES_END, _each(positions.rcv_pos_reaches_end)),
         Check(positions.MONOTONIC, _each(positions.rcv_pos_monotonic)),
         Check(positions.HWM, _each(positions.rcv_hwm_from_wire)),

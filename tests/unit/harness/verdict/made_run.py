@@ -44,6 +44,7 @@ SENDER_PORT = 40000
 TOTAL_BYTES = 200_000
 ADDRESS = {"a": "10.64.0.10", "b": "10.64.1.10"}
 STEP_NS = 1_000_000
+WINDOW = 32768
 START_NS = 1_700_000_000_000_000_000
 A_TO_B, B_TO_A = decision.LINKS
 TRAFFIC = "one"
@@ -53,6 +54,7 @@ RELIABLE_CHECKS = (
     "image_log_equals_publication",
     "naks_and_retransmits_agree",
     "retransmits_identical",
+    "sends_within_window",
     "rcv_pos_reaches_end",
     "rcv_pos_monotonic",
     "rcv_hwm_from_wire",
@@ -64,6 +66,7 @@ UNRELIABLE_CHECKS = (
     "image_log_equals_publication",
     "pad_only_where_lost",
     "no_naks",
+    "sends_within_window",
     "rcv_pos_reaches_end",
     "rcv_pos_monotonic",
     "rcv_hwm_from_wire",
@@ -353,7 +356,7 @@ def setup_frame() -> bytes:
 
 
 def status_message(position: int) -> bytes:
-    facts = (SESSION_ID, STREAM_ID, *place(position), 32768, 99)
+    facts = (SESSION_ID, STREAM_ID, *place(position), WINDOW, 99)
     return struct.pack("<iBBHiiiiiq", 36, 0, 0, 3, *facts)
 
 
@@ -449,6 +452,7 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
     run.send("a", setup_frame(), "SETUP")
     run.send("b", status_message(0), "SM")
     pending: int | None = None
+    told = 0
     for index in range(len(kinds)):
         kind = frame_class.NAMES[int(kinds[index])]
         run.send("a", run.frame_bytes(index), kind, arrives=index not in dropped)
@@ -464,6 +468,9 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
         run.see(index)
         run.sample("b", "rcv-pos", run.frame_end(index))
         run.sample("b", "sub-pos", run.frame_end(index))
+        if run.frame_end(index) - told > WINDOW // 4:
+            told = run.frame_end(index)
+            run.send("b", status_message(told), "SM")
     run.send("a", heartbeat(run.log.end_position), "HEARTBEAT")
     run.send("b", status_message(run.log.end_position), "SM")
     run.values["b/5"] = run.values["rcv-naks-sent"]
