@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from harness.scenario.case import TrafficCase
 from harness.verdict import (
+    asking,
     coverage,
     delivery,
     forensics,
@@ -63,6 +64,8 @@ CHECKS: dict[str, Check] = {
         Check(coverage.PADDED, _each(coverage.pad_only_where_lost)),
         Check(forensics.EQUAL, _each(forensics.image_log_equals_publication)),
         Check(recovery.NO_NAKS, _each(recovery.no_naks)),
+        Check(asking.ONLY_GAPS, _each(asking.naks_only_for_gaps)),
+        Check(asking.PACED, _each(asking.naks_paced)),
         Check(recovery.AGREE, recovery.naks_and_retransmits_agree),
         Check(recovery.IDENTICAL, _each(recovery.retransmits_identical)),
         Check(window.WITHIN, _each(window.sends_within_window)),

@@ -52,6 +52,8 @@ RELIABLE_CHECKS = (
     "delivered_once",
     "positions_covered",
     "image_log_equals_publication",
+    "naks_only_for_gaps",
+    "naks_paced",
     "naks_and_retransmits_agree",
     "retransmits_identical",
     "sends_within_window",
