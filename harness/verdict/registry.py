@@ -12,6 +12,7 @@ from harness.verdict import (
     ledger_gates,
     positions,
     recovery,
+    resending,
     run_gates,
     window,
 )
@@ -66,6 +67,7 @@ CHECKS: dict[str, Check] = {
         Check(recovery.NO_NAKS, _each(recovery.no_naks)),
         Check(asking.ONLY_GAPS, _each(asking.naks_only_for_gaps)),
         Check(asking.PACED, _each(asking.naks_paced)),
+        Check(resending.ONLY_ASKED, _each(resending.retransmits_only_if_asked)),
         Check(recovery.AGREE, recovery.naks_and_retransmits_agree),
         Check(recovery.IDENTICAL, _each(recovery.retransmits_identical)),
         Check(window.WITHIN, _each(window.sends_within_window)),

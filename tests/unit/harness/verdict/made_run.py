@@ -54,6 +54,7 @@ RELIABLE_CHECKS = (
     "image_log_equals_publication",
     "naks_only_for_gaps",
     "naks_paced",
+    "retransmits_only_if_asked",
     "naks_and_retransmits_agree",
     "retransmits_identical",
     "sends_within_window",
