@@ -59,6 +59,7 @@ RELIABLE_CHECKS = (
     "retransmits_identical",
     "sends_within_window",
     "rcv_pos_reaches_end",
+    "eos_reaches_end",
     "rcv_pos_monotonic",
     "rcv_hwm_from_wire",
     "invalid_packets_zero",
@@ -71,6 +72,7 @@ UNRELIABLE_CHECKS = (
     "no_naks",
     "sends_within_window",
     "rcv_pos_reaches_end",
+    "eos_reaches_end",
     "rcv_pos_monotonic",
     "rcv_hwm_from_wire",
     "invalid_packets_zero",
@@ -367,8 +369,8 @@ def nak(position: int, length: int) -> bytes:
     return struct.pack("<iBBHiiiii", 28, 0, 0, 2, SESSION_ID, STREAM_ID, *place(position), length)
 
 
-def heartbeat(position: int) -> bytes:
-    return data_header(position, 0, 0xC0, frame_class.DATA)
+def heartbeat(position: int, flags: int = 0xC0) -> bytes:
+    return data_header(position, 0, flags, frame_class.DATA)
 
 
 def make_case(payload: np.ndarray, reliable: bool, drops: bool) -> Case:
@@ -474,7 +476,8 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
         if run.frame_end(index) - told > WINDOW // 4:
             told = run.frame_end(index)
             run.send("b", status_message(told), "SM")
-    run.send("a", heartbeat(run.log.end_position), "HEARTBEAT")
+    for flags in (0xC0, 0xE0, 0xE0):
+        run.send("a", heartbeat(run.log.end_position, flags), "HEARTBEAT")
     run.send("b", status_message(run.log.end_position), "SM")
     run.values["b/5"] = run.values["rcv-naks-sent"]
     run.values["a/6"] = run.values["snd-naks-received"]
