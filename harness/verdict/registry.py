@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from harness.scenario.case import TrafficCase
 from harness.verdict import (
+    accounts,
     asking,
     coverage,
     delivery,
@@ -70,6 +71,7 @@ CHECKS: dict[str, Check] = {
         Check(asking.PACED, _each(asking.naks_paced)),
         Check(resending.ONLY_ASKED, _each(resending.retransmits_only_if_asked)),
         Check(recovery.AGREE, recovery.naks_and_retransmits_agree),
+        Check(accounts.AGREE, accounts.counters_agree_with_packets),
         Check(recovery.IDENTICAL, _each(recovery.retransmits_identical)),
         Check(window.WITHIN, _each(window.sends_within_window)),
         Check(positions.REACHES_END, _each(positions.rcv_pos_reaches_end)),

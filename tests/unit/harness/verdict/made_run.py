@@ -57,6 +57,7 @@ RELIABLE_CHECKS = (
     "retransmits_only_if_asked",
     "naks_and_retransmits_agree",
     "retransmits_identical",
+    "counters_agree_with_packets",
     "sends_within_window",
     "rcv_pos_reaches_end",
     "eos_reaches_end",
@@ -70,6 +71,7 @@ UNRELIABLE_CHECKS = (
     "image_log_equals_publication",
     "pad_only_where_lost",
     "no_naks",
+    "counters_agree_with_packets",
     "sends_within_window",
     "rcv_pos_reaches_end",
     "eos_reaches_end",
@@ -79,6 +81,9 @@ UNRELIABLE_CHECKS = (
 )
 assert {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS} == set(CHECKS)
 
+PACKETS_SENT = {"NAK": 5, "SM": 7, "HEARTBEAT": 9}
+PACKETS_RECEIVED = {"NAK": 6, "SM": 8, "HEARTBEAT": 10}
+"""Ids of the system counters by what they count."""
 NAK_TYPE_IDS = {"rcv-naks-sent": 20, "snd-naks-received": 19}
 COUNTERS = {
     "a": {"snd-pos": (50, 2), "snd-naks-received": (51, 19)},
@@ -154,6 +159,11 @@ class MadeRun:
         destination = "b" if source == "a" else "a"
         ports = (SENDER_PORT, PORT) if source == "a" else (PORT, SENDER_PORT)
         packet = Packet(self.now_ns, source, destination, ports, payload, kind)
+        first = kind == "HEARTBEAT" or payload not in [each.payload for each in self.packets["a"]]
+        self._count(source, PACKETS_SENT.get(kind), 1)
+        self._count(
+            source, 0, len(payload) if kind in ("DATA", "PAD", "HEARTBEAT") and first else 0
+        )
         self.packets[source].append(packet)
         account = self.links[A_TO_B if source == "a" else B_TO_A]
         frames = account.frames.setdefault(kind, FrameAccount())
@@ -163,10 +173,17 @@ class MadeRun:
             account.datagrams_dropped += 1
             frames.dropped += 1
             return
+        self._count(destination, PACKETS_RECEIVED.get(kind), 1)
+        self._count(destination, 1, len(payload) if destination == "b" else 0)
         account.datagrams_out += 1
         frames.sent += 1
         late = Packet(self.now_ns + STEP_NS // 2, source, destination, ports, payload, kind)
         self.packets[destination].append(late)
+
+    def _count(self, host: str, counter_id: int | None, more: int) -> None:
+        if counter_id is not None:
+            name = f"{host}/{counter_id}"
+            self.values[name] = self.values.get(name, 0) + more
 
     def sample(self, host: str, name: str, value: int) -> None:
         self.values[name] = value
@@ -479,8 +496,6 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
     for flags in (0xC0, 0xE0, 0xE0):
         run.send("a", heartbeat(run.log.end_position, flags), "HEARTBEAT")
     run.send("b", status_message(run.log.end_position), "SM")
-    run.values["b/5"] = run.values["rcv-naks-sent"]
-    run.values["a/6"] = run.values["snd-naks-received"]
     lost = set() if reliable else {int(run.log.frames["message"][each]) for each in dropped}
     for message in range(run.plan.count):
         if message not in lost:
