@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from harness.scenario.case import TrafficCase
 from harness.verdict import (
     accounts,
+    answering,
     asking,
     coverage,
     delivery,
@@ -74,6 +75,8 @@ CHECKS: dict[str, Check] = {
         Check(accounts.AGREE, accounts.counters_agree_with_packets),
         Check(recovery.IDENTICAL, _each(recovery.retransmits_identical)),
         Check(window.WITHIN, _each(window.sends_within_window)),
+        Check(answering.ON_TIME, _each(answering.status_messages_on_time)),
+        Check(answering.BACKED, _each(answering.status_messages_backed)),
         Check(positions.REACHES_END, _each(positions.rcv_pos_reaches_end)),
         Check(ending.EOS, _each(ending.eos_reaches_end)),
         Check(positions.MONOTONIC, _each(positions.rcv_pos_monotonic)),

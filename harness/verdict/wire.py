@@ -51,7 +51,6 @@ class Wire:
     "Heartbeats as they left the publisher's host."
     beats_arrived: Frames
     "Heartbeats as they reached the subscriber's host."
-    setups_arrived: Frames
     heartbeats_arrived: NDArray[np.int64]
     "Positions that heartbeats told the receiver, in order of time."
     heartbeat_times_ns: NDArray[np.int64]
@@ -109,7 +108,6 @@ def _wire(
         arrived=_stretch(arrived, facts),
         beats_sent=heartbeats(sent),
         beats_arrived=beats,
-        setups_arrived=arrived[arrived["frame_type"] == SETUP],
         heartbeats_arrived=positions(beats, facts.initial_term_id, facts.term_length),
         heartbeat_times_ns=beats["time_ns"].astype(np.int64),
         answering=_feedback(far_frames[sent_by(far_frames, subscriber)]),
