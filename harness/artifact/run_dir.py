@@ -7,7 +7,7 @@ runs/<suite-id>/               report.html  suite.json
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
       driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
-      logs.json  logs/<publications or images>-<registration id>.logbuffer
+      pressure.json  logs.json  logs/<publications or images>-<registration id>.logbuffer
       publisher-<traffic>.json   .bin  .log
       subscriber-<traffic>.json  .index.bin  .messages.bin  .frames.bin  .log
 """
@@ -104,6 +104,10 @@ class HostDir:
     @property
     def snmp(self) -> Path:
         return self.path / "snmp.json"
+
+    @property
+    def pressure(self) -> Path:
+        return self.path / "pressure.json"
 
     @property
     def held_logs(self) -> Path:

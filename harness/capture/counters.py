@@ -6,6 +6,7 @@
     DIR/counters.bin           samples, written as the run goes on
     DIR/counters.json          what each counter was, at the end
     DIR/cnc-errors.json        the driver's distinct error log, at the end
+    DIR/pressure.json          how long the driver had to wait for a processor, over time
     DIR/logs.json, DIR/logs/   the driver's log buffers as they were at the end
 
 It ends on SIGTERM, after one more sample. A driver that is not there yet is waited for, and one
@@ -26,6 +27,7 @@ from harness.artifact.counter_sample import write_counters
 from harness.artifact.host_facts import write_error_log
 from harness.artifact.run_dir import HostDir
 from harness.capture.log_holder import LogHolder
+from harness.capture.pressure_gauge import PressureGauge
 from harness.capture.sampler import Sampler
 from harness.dissect.cnc_file import CncFile, CncFileError, map_cnc
 from harness.scenario.units import parse_duration
@@ -51,21 +53,25 @@ def follow(
 ) -> None:
     """Sample until told to stop, once more after that, then write the closing documents."""
     sampler = Sampler(cnc)
+    gauge = PressureGauge(cnc.pid, int(interval_s * 1e9))
     files.path.mkdir(parents=True, exist_ok=True)
     flushed_s = next_s = time.monotonic()
     with files.counter_samples.open("wb") as output:
         while not stop.is_set():
             output.write(sampler.sample(time.time_ns()).tobytes())
+            gauge.tick()
             now_s = time.monotonic()
             if now_s - flushed_s >= FLUSH_S:
                 output.flush()
                 logs.look()
+                gauge.look(time.time_ns())
                 flushed_s = now_s
             next_s = max(next_s + interval_s, now_s)
             stop.wait(next_s - now_s)
         output.write(sampler.sample(time.time_ns()).tobytes())
     write_counters(files.counters, sampler.counters())
     write_error_log(files.cnc_errors, cnc.errors())
+    gauge.pressure().write(files.pressure)
     logs.look()
     logs.copy(files)
 

@@ -35,6 +35,7 @@ def host_facts() -> dict[str, Any]:
             "/sys/devices/system/clocksource/clocksource0/current_clocksource"
         ),
         "effective_user_id": os.geteuid(),
+        "ticks_per_second": os.sysconf("SC_CLK_TCK"),
     }
 
 

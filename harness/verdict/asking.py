@@ -21,6 +21,7 @@ from harness.scenario.case import TrafficCase
 from harness.scenario.channel import parse_channel
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 from harness.verdict.recovery import spilled
 from harness.verdict.series import END_OF_TIME_NS, contiguous_by, highest_by, known_at
@@ -69,7 +70,7 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
     start = planned.log.start_position
     closed_ns = _closed_ns(wire, asked, start)
     facts = {"naks": len(asked.starts)}
-    for wrong, what in _offences(wire, asked, start, closed_ns):
+    for wrong, what, kind in _offences(wire, asked, start, closed_ns):
         at = np.flatnonzero(wrong)
         if len(at) == 0:
             continue
@@ -82,15 +83,16 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
         if dropped:
             text += f"; yet its sockets dropped {dropped} datagrams that the capture has"
             return Finding(ONLY_GAPS, Outcome.INCONCLUSIVE, text, traffic.id, where, facts=facts)
-        return failed(ONLY_GAPS, text, traffic.id, evidence=where, position=position, facts=facts)
+        more = {"evidence": where, "position": position, "facts": facts, "kind": kind}
+        return failed(ONLY_GAPS, text, traffic.id, **more)
     text = f"{len(asked.starts)} NAKs, each for a hole that was there"
     return passed(ONLY_GAPS, text, traffic.id, evidence=where, facts=facts)
 
 
 def _offences(
     wire: Wire, asked: _Asked, start: int, closed_ns: NDArray[np.int64]
-) -> list[tuple[NDArray[np.bool_], str]]:
-    """By NAK what is wrong with it, the gravest kind first."""
+) -> list[tuple[NDArray[np.bool_], str, Kind]]:
+    """By NAK what is wrong with it, the gravest first."""
     term_length = wire.facts.term_length
     times_ns = asked.times_ns
     last = asked.ends - 1
@@ -100,16 +102,18 @@ def _offences(
     whole = known_at(*contiguous_by(wire, start), times_ns, start)
     seen_ns = _seen_ns(wire, asked.ends)
     known_ns = np.where(asked.ends % term_length == 0, seen_ns, _edge_ns(wire, asked.ends))
+    late = f"came more than {STALE_NS // 1_000_000} ms after its hole was closed"
     return [
-        (malformed, "is no stretch of whole frames within one term"),
-        (seen_ns > times_ns, "goes beyond all that had arrived"),
-        (closed_ns <= seen_ns, "covers frames that were there before its end was in sight"),
-        (whole < asked.starts, "passes over an earlier hole"),
-        (known_ns > times_ns, "ends where neither a frame nor a known position begins"),
+        (malformed, "is no stretch of whole frames within one term", Kind.LAW),
+        (seen_ns > times_ns, "goes beyond all that had arrived", Kind.LAW),
         (
-            times_ns - closed_ns > STALE_NS,
-            f"came more than {STALE_NS // 1_000_000} ms after its hole was closed",
+            closed_ns <= seen_ns,
+            "covers frames that were there before its end was in sight",
+            Kind.LAW,
         ),
+        (whole < asked.starts, "passes over an earlier hole", Kind.LAW),
+        (known_ns > times_ns, "ends where neither a frame nor a known position begins", Kind.LAW),
+        (times_ns - closed_ns > STALE_NS, late, Kind.TIMING),
     ]
 
 

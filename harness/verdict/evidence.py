@@ -24,6 +24,7 @@ from harness.artifact.host_facts import CaptureFacts, SnmpFacts
 from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import Manifest
 from harness.artifact.plan import MessagePlan, plan
+from harness.artifact.pressure import Pressure
 from harness.artifact.records import Records
 from harness.artifact.run_dir import RunDir
 from harness.dissect.expected_log import ExpectedLog, expected_log
@@ -85,6 +86,7 @@ class Evidence:
         self.frames_seen = cache(self._frames_seen)
         self.counted = cache(self._counted)
         self.snmp = cache(self._snmp)
+        self.pressure = cache(self._pressure)
         self.log_of = cache(self._log_of)
         self.wire = cache(self._wire)
 
@@ -184,6 +186,9 @@ class Evidence:
 
     def _snmp(self, host: str) -> SnmpFacts | Missing:
         return self._document(self.folder.host(host).snmp, SnmpFacts.read)
+
+    def _pressure(self, host: str) -> Pressure | Missing:
+        return self._document(self.folder.host(host).pressure, Pressure.read)
 
     def _log_of(self, host: str, folder: str, session_id: int, stream_id: int) -> KeptLog | Missing:
         """The log buffer of a stream in one of a driver's two folders; of several, the newest."""

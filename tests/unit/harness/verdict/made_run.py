@@ -26,6 +26,7 @@ from harness.artifact.host_facts import CaptureFacts, SnmpFacts
 from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount
 from harness.artifact.manifest import Manifest, Phase, ProcessExit
 from harness.artifact.plan import MessagePlan, message_bytes, plan
+from harness.artifact.pressure import UNKNOWN, Pressure
 from harness.artifact.records import write_records
 from harness.artifact.run_dir import RunDir
 from harness.dissect.expected_log import ExpectedLog, expected_log
@@ -143,6 +144,8 @@ class MadeRun:
     )
     "Time, counter name, value."
     rcvbuf_errors: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
+    pressure: dict[str, list[list[int]]] = field(default_factory=dict)
+    "Rows by host, as in the artifact."
     logs: dict[str, np.ndarray] = field(default_factory=dict)
     "The publication's at a, the image's at b."
     now_ns: int = START_NS
@@ -263,6 +266,17 @@ class MadeRun:
         """Where a position lies in either log's file."""
         return ring_offset(position, TERM_LENGTH)
 
+    def rest(self) -> None:
+        """Note that both hosts had all the time that they needed, four times a second."""
+        quarter_ns = 250_000_000
+        for host in ("a", "b"):
+            self.pressure[host] = [
+                [time_ns, time_ns // 10, time_ns // 100, UNKNOWN, 6_000_000]
+                for time_ns in range(START_NS - quarter_ns, self.now_ns + quarter_ns, quarter_ns)
+            ]
+        self.manifest.phases = [Phase("traffic", START_NS, self.now_ns)]
+        self.manifest.host_facts = {"steal_ticks": 0, "ticks_per_second": 1000}
+
     # ---- what is written ----
 
     def write(self) -> Path:
@@ -280,6 +294,8 @@ class MadeRun:
             self._write_counters(host)
             after = {"InErrors": 0, "RcvbufErrors": self.rcvbuf_errors[host]}
             SnmpFacts({"InErrors": 0, "RcvbufErrors": 0}, after).write(folder.host(host).snmp)
+            rows = np.array(self.pressure[host], dtype=np.int64)
+            Pressure(5_000_000, rows).write(folder.host(host).pressure)
         self._write_applications()
         self._write_logs()
         return self.path
@@ -448,7 +464,6 @@ def make_run(path: Path, reliable: bool = True, drops: bool = True) -> MadeRun:
     payload = np.random.default_rng(SEED).integers(0, 256, 5001, dtype=np.uint8)
     messages = plan(SEED, TRAFFIC, TOTAL_BYTES, 8192)
     manifest = Manifest("made", "made/by-hand", SEED, "netns", ["windtunnel", "run"], complete=True)
-    manifest.phases = [Phase("traffic", START_NS, START_NS + 1)]
     manifest.processes = [
         ProcessExit("a/driver", "driver", -15, True, "hosts/a/driver.log", ""),
         ProcessExit("b/driver", "driver", -15, True, "hosts/b/driver.log", ""),
@@ -507,6 +522,7 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
             data_bytes = message_bytes(run.payload, start, length).tobytes()
             run.messages.append((int(run.log.message_ends[message]), data_bytes))
     run.lay_out_logs()
+    run.rest()
 
 
 def _repair(run: MadeRun, index: int, reliable: bool) -> None:

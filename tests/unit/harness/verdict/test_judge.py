@@ -9,6 +9,7 @@ from harness.artifact.manifest import ProcessExit
 from harness.scenario.case import CheckCase
 from harness.verdict import judge as judge_module
 from harness.verdict.judge import judge
+from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 from harness.verdict.registry import CHECKS, GATES, Check
 from tests.unit.harness.verdict.made_run import make_run
@@ -96,7 +97,8 @@ def test_a_check_that_throws_is_our_defect_and_the_others_still_count(tmp_path, 
     def throw(*_):
         raise ZeroDivisionError("by hand")
 
-    monkeypatch.setitem(CHECKS, "rcv_hwm_from_wire", Check("rcv_hwm_from_wire", throw))
+    broken = Check("rcv_hwm_from_wire", Kind.LAW, throw)
+    monkeypatch.setitem(CHECKS, broken.name, broken)
     run = make_run(tmp_path)
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.HARNESS
