@@ -36,6 +36,16 @@ class ProcessExit:
 
 
 @dataclass
+class SubjectFacts:
+    """What was tested."""
+
+    name: str = ""
+    "Such as `ours` or `aeron-c`."
+    version: str = ""
+    "As its driver says; empty when it has not said."
+
+
+@dataclass
 class Manifest:
     """All facts of a run that are not evidence of their own."""
 
@@ -61,6 +71,7 @@ class Manifest:
     "Name of the deliberate defect of the subject, in a run that tests the judge."
     complete: bool = False
     "Set by the last step of a run: every phase was walked to its end."
+    subject: SubjectFacts = field(default_factory=SubjectFacts)
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
@@ -75,6 +86,7 @@ class Manifest:
         try:
             plain["phases"] = [Phase(**each) for each in plain.get("phases", [])]
             plain["processes"] = [ProcessExit(**each) for each in plain.get("processes", [])]
+            plain["subject"] = SubjectFacts(**plain.get("subject", {}))
             return cls(**plain)
         except TypeError as error:
             raise DocumentError(f"{path.name}: {error}") from error

@@ -22,10 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness.artifact.counter_sample import read_counters
+from harness.artifact.documents import DocumentError
 from harness.artifact.host_facts import SnmpFacts, udp_lines
-from harness.artifact.manifest import Manifest, Phase
+from harness.artifact.manifest import Manifest, Phase, SubjectFacts
 from harness.artifact.run_dir import RunDir
 from harness.capture import sniffer
+from harness.dissect import counter_key
 from harness.orchestrate import facts, space, subject, traffic, watch
 from harness.orchestrate.lab import MID, Lab, LabError
 from harness.orchestrate.payload import Payload
@@ -79,6 +82,7 @@ class Run:
             seed=order.seed,
             fidelity=order.fidelity,
             command=list(order.command),
+            subject=SubjectFacts(order.subject.name),
             versions=facts.versions(),
             host_facts=facts.host_facts(),
             sabotage=order.sabotage,
@@ -220,6 +224,7 @@ class Run:
         folder = self.order.folder
         self.manifest.processes = [each.facts(folder.path) for each in self._watched]
         self.manifest.host_facts["steal_ticks"] = facts.steal_ticks() - self._steal_ticks
+        self.manifest.subject.version = self._subject_version()
         for host in self._hosts:
             log = folder.capture_log(host)
             if log.exists():
@@ -233,6 +238,17 @@ class Run:
                     self.manifest.errors.append(f"statistics of host {host}: {error}")
                     continue
                 SnmpFacts(self._snmp_before[host], after).write(folder.host(host).snmp)
+
+    def _subject_version(self) -> str:
+        """The version that the drivers tell of themselves; both, if they differ."""
+        told = set()
+        for host in self._hosts:
+            try:
+                counters = read_counters(self.order.folder.host(host).counters)
+            except DocumentError:
+                continue
+            told.add(counter_key.software_version(counters or []))
+        return " and ".join(sorted(told - {""}))
 
     # ---- processes ----
 

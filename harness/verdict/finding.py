@@ -49,6 +49,8 @@ class Finding:
     "Of a gate that is broken: the kinds of violations that may be its doing."
     explains_only: bool = False
     "Of a gate: when it is broken, a run in which nothing was violated is none the worse for it."
+    difference: bool = False
+    "Of a check: it does not hold, and for this subject it need not."
     kind: Kind | None = None
     "Of a check's finding: what sort of promise it is about."
     facts: dict[str, int] = field(default_factory=dict)
@@ -65,9 +67,16 @@ class Finding:
         for key in ("message", "byte_offset", "position"):
             if getattr(self, key) is not None:
                 document[key] = getattr(self, key)
+        if self.difference:
+            document["difference"] = True
         if self.kind is not None:
             document["kind"] = str(self.kind)
         return {**document, "facts": self.facts} if self.facts else document
+
+    def as_difference(self, subject: str) -> "Finding":
+        """This violation where it is no promise of the subject."""
+        text = f"a difference of {subject}, which need not hold this: {self.text}"
+        return replace(self, outcome=Outcome.PASS, text=text, stands=False, difference=True)
 
     def may_excuse(self, violation: "Finding") -> bool:
         """Whether this broken gate may be the cause of a violation."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.artifact.documents import Document, write_document
 from harness.artifact.run_dir import RunDir
+from harness.scenario import applies
 from harness.scenario.case import Case, CheckCase, TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look
@@ -99,13 +100,32 @@ def _expectation(evidence: Evidence, case: Case, wanted: CheckCase) -> list[Find
     if check is None:
         text = f"no such check: the judge knows {', '.join(CHECKS)}"
         return [Finding(wanted.name, Outcome.HARNESS, text)]
-    unknown = set(wanted.arguments) - {"traffic"}
+    unknown = set(wanted.arguments) - {"traffic", applies.KEY}
     traffics = [each for each in case.traffic if _meant(wanted, each)]
     if unknown or not traffics:
-        text = f"cannot be made with {wanted.arguments}: expected traffic, the id of one"
+        text = (
+            f"cannot be made with {wanted.arguments}: expected traffic, the id of one, or applies"
+        )
         return [Finding(wanted.name, Outcome.HARNESS, text)]
     findings = _guarded(wanted.name, check.look, evidence, traffics)
-    return [replace(each, kind=each.kind or check.kind) for each in findings]
+    findings = [replace(each, kind=each.kind or check.kind) for each in findings]
+    return [_for_subject(evidence, wanted, each) for each in findings]
+
+
+def _for_subject(evidence: Evidence, wanted: CheckCase, finding: Finding) -> Finding:
+    """The finding as it counts for the subject of this run, which a check may not bind."""
+    entries = wanted.arguments.get(applies.KEY)
+    if entries is None or finding.outcome is not Outcome.FAIL:
+        return finding
+    manifest = evidence.manifest
+    if isinstance(manifest, Missing):
+        return could_not_look(finding.name, manifest, finding.about)
+    subject = manifest.subject
+    bound = applies.applies_to(entries, subject.name, subject.version)
+    if bound is None:
+        text = f"version {subject.version!r} of {subject.name} cannot be compared: {finding.text}"
+        return replace(finding, outcome=Outcome.INCONCLUSIVE, text=text)
+    return finding if bound else finding.as_difference(f"{subject.name} {subject.version}".strip())
 
 
 def _meant(wanted: CheckCase, traffic: TrafficCase) -> bool:
@@ -150,7 +170,9 @@ def _conclude(
     gates = [gate for gate in gates if gate not in idle]
     outcome = merge(finding.outcome for finding in (*gates, *checks))
     if outcome is Outcome.PASS:
-        excuse = f", without the excuse of {idle[0].name}" if idle else ""
+        differing = sum(check.difference for check in checks)
+        excuse = f", {differing} differences noted" if differing else ""
+        excuse += f", without the excuse of {idle[0].name}" if idle else ""
         return outcome, f"{len(gates)} gates and {len(checks)} checks hold{excuse}"
     order = (*checks, *gates) if outcome is Outcome.FAIL else (*gates, *checks)
     first = next(finding for finding in order if finding.outcome is outcome)
