@@ -20,6 +20,7 @@ from harness.orchestrate.phases import Fidelity
 from harness.orchestrate.subject import OURS, Subject
 from harness.orchestrate.suite import Planned, RunResult, SuiteResult, SuiteUnderWay
 from harness.scenario.case import run_seeds
+from harness.scenario.known import KnownFailure
 from harness.scenario.loader import load_scenario
 
 __all__ = ["RunResult", "SuiteResult", "plan", "run_suite"]
@@ -48,6 +49,7 @@ def run_suite(
     on_event: OnEvent = ignore,
     sabotage: str | None = None,
     tested: Subject = OURS,
+    known: Sequence[KnownFailure] = (),
 ) -> SuiteResult:
     """Make and judge every run of every scenario.
 
@@ -62,7 +64,7 @@ def run_suite(
     out = out.resolve()
     try:
         sent = _payload(out / PAYLOAD_STORE, payload_file)
-        suite = SuiteUnderWay(out, fidelity, planned, sent, on_event, sabotage or "", tested)
+        suite = SuiteUnderWay(out, fidelity, planned, sent, on_event, sabotage or "", tested, known)
         _make_runs(suite, len(planned))
     except OSError as error:
         raise LabError(f"{error.filename or out}: {error.strerror}") from error

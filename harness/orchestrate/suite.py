@@ -20,22 +20,24 @@ from pathlib import Path
 from typing import Any
 
 from harness.artifact.run_dir import RunDir, SuiteDir, new_suite_id
-from harness.artifact.suite import Suite, SuiteRun
+from harness.artifact.suite import ScenarioResult, Suite, SuiteRun
 from harness.orchestrate import labs
 from harness.orchestrate.cancel import Cancellation, Cancelled
 from harness.orchestrate.event import OnEvent, RunEvent
 from harness.orchestrate.lab import Lab, LabError
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.phases import Fidelity, Order, Run
+from harness.orchestrate.score import Score
 from harness.orchestrate.subject import Subject
 from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed
 from harness.orchestrate.weather import Weather
 from harness.scenario.channel import parse_channel
+from harness.scenario.known import KnownFailure
 from harness.scenario.model import Scenario
 from harness.topology import model as topology
 from harness.verdict.judge import judge
-from harness.verdict.outcome import Outcome, exit_code, merge
+from harness.verdict.known import KnownBook
 
 CANCELLED = "CANCELLED"
 RECORDS = ".lab"
@@ -49,18 +51,21 @@ class RunResult:
     seed: int
     run_dir: Path
     outcome: str
-    """FAIL, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
+    """FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
 
     reason: str
 
 
 @dataclass
 class SuiteResult:
-    """How a suite ended: the exit code is the worst of its runs', or says who cancelled it."""
+    """How a suite ended: the exit code is the worst scenario's, or says who cancelled it."""
 
     exit_code: int
     suite_dir: Path
     runs: list[RunResult] = field(default_factory=list)
+    scenarios: list[ScenarioResult] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What should be known of the file of known failures."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class SuiteUnderWay:
         on_event: OnEvent,
         sabotage: str,
         tested: Subject,
+        known: Sequence[KnownFailure] = (),
     ) -> None:
         self._out = out
         self._fidelity = fidelity
@@ -92,7 +98,9 @@ class SuiteUnderWay:
         self._sabotage = sabotage
         self._tested = tested
         self._payload = payload
-        suite_id = new_suite_id(datetime.now(UTC))
+        now_utc = datetime.now(UTC)
+        self._score = Score(KnownBook(known, now_utc.date()))
+        suite_id = new_suite_id(now_utc)
         self._dir = SuiteDir(out / suite_id)
         self._dir.path.mkdir(parents=True)
         self._document = Suite(suite_id, fidelity, list(sys.argv), started_ns=time.time_ns())
@@ -100,11 +108,10 @@ class SuiteUnderWay:
         self.result = SuiteResult(exit_code=0, suite_dir=self._dir.path)
 
     def close(self, cancelled: Cancelled | None = None) -> None:
-        """Write the suite's end: the worst outcome gives the exit code, or who cancelled it."""
-        if cancelled is None:
-            code = worst_exit_code([run.outcome for run in self.result.runs])
-        else:
-            code = cancelled.exit_code
+        """Write the suite's end: the worst scenario gives the exit code, or who cancelled it."""
+        code = self._score.exit_code() if cancelled is None else cancelled.exit_code
+        self.result.scenarios = self._document.scenarios = self._score.scenarios()
+        self.result.remarks = self._document.remarks = self._score.remarks()
         self.result.exit_code = self._document.exit_code = code
         self._document.ended_ns = time.time_ns()
         self._document.write(self._dir.document)
@@ -121,7 +128,7 @@ class SuiteUnderWay:
         try:
             self._walk(planned, folder, tell, cancellation)
             tell(kind="phase", phase="judge")
-            outcome, reason = _judged(folder)
+            outcome, reason = self._score.add(planned.scenario, folder, *_judged(folder))
         finally:
             name, seed = planned.scenario.name, planned.seed
             self.result.runs.append(RunResult(name, seed, folder.path, outcome, reason))
@@ -241,8 +248,3 @@ def _judged(folder: RunDir) -> tuple[str, str]:
     """Judge a run folder and return the outcome's name and the reason in one line."""
     verdict = judge(folder.path)
     return str(verdict.outcome), verdict.reason
-
-
-def worst_exit_code(outcomes: Sequence[str]) -> int:
-    """Return the exit code of a suite whose runs ended so."""
-    return exit_code(merge([Outcome[name] for name in outcomes if name != CANCELLED]))
