@@ -51,7 +51,7 @@ def statistics(log: str) -> CaptureFacts | None:
     in the kernel's buffer at the end.
     """
     found = {what: int(count) for count, what in _STATISTICS.findall(log)}
-    if not REQUIRED <= found.keys():
+    if not found.keys() >= REQUIRED:
         return None
     captured = found["captured"]
     by_interface = found.get("dropped by interface", 0)
