@@ -35,14 +35,25 @@ class ProcessExit:
     last_log_line: str
 
 
+_DRIVERS = {"pyaeron": "aeron-c", "aeronmd": "aeron-c", "java": "aeron-java"}
+"""Names of drivers by the peer that brings them."""
+
+
 @dataclass
 class SubjectFacts:
-    """What was tested."""
+    """Who was tested on one host."""
 
-    name: str = ""
-    "Such as `ours` or `aeron-c`."
+    side: str
+    "`publisher` or `subscriber`."
+    peer: str
+    "The name it was asked for by, such as `ours`."
     version: str = ""
-    "As its driver says; empty when it has not said."
+    "What its driver says of its build; empty when it says nothing or was never seen."
+
+    @property
+    def driver(self) -> str:
+        """Which driver that is: `ours`, `aeron-c` or `aeron-java`, wherever it came from."""
+        return _DRIVERS.get(self.peer.partition(":")[0], self.peer)
 
 
 @dataclass
@@ -71,7 +82,8 @@ class Manifest:
     "Name of the deliberate defect of the subject, in a run that tests the judge."
     complete: bool = False
     "Set by the last step of a run: every phase was walked to its end."
-    subject: SubjectFacts = field(default_factory=SubjectFacts)
+    subjects: dict[str, SubjectFacts] = field(default_factory=dict)
+    "Who was tested, by host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
@@ -86,7 +98,8 @@ class Manifest:
         try:
             plain["phases"] = [Phase(**each) for each in plain.get("phases", [])]
             plain["processes"] = [ProcessExit(**each) for each in plain.get("processes", [])]
-            plain["subject"] = SubjectFacts(**plain.get("subject", {}))
+            subjects = plain.get("subjects", {})
+            plain["subjects"] = {host: SubjectFacts(**each) for host, each in subjects.items()}
             return cls(**plain)
-        except TypeError as error:
+        except (AttributeError, TypeError) as error:
             raise DocumentError(f"{path.name}: {error}") from error

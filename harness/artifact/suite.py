@@ -61,6 +61,10 @@ class Suite:
     scenarios: list[ScenarioResult] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     "What should be known of the file of known failures."
+    publisher: str = "ours"
+    "The peer on the publisher's host."
+    subscriber: str = "ours"
+    "The peer on the subscriber's host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})

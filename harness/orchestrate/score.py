@@ -46,7 +46,7 @@ class Score:
         found = _violations(folder)
         judged = Judged(
             scenario=name,
-            subject=_subject(folder),
+            subjects=_subjects(folder),
             violated=found.checks,
             is_conclusive=outcome in (Outcome.PASS, Outcome.FAIL),
         )
@@ -106,9 +106,9 @@ def _findings(found: object) -> Sequence[dict[str, object]]:
     return found if isinstance(found, list) else []
 
 
-def _subject(folder: RunDir) -> SubjectFacts:
+def _subjects(folder: RunDir) -> tuple[SubjectFacts, ...]:
     try:
         manifest = Manifest.read(folder.manifest)
     except DocumentError:
         manifest = None
-    return SubjectFacts() if manifest is None else manifest.subject
+    return () if manifest is None else tuple(manifest.subjects.values())

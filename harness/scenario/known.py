@@ -17,8 +17,8 @@ from pydantic import Field
 
 from harness.scenario import applies
 from harness.scenario.loader import ScenarioError, parse_table
-from harness.scenario.model import Table
-from harness.scenario.sense import Problem
+from harness.scenario.problem import Problem
+from harness.scenario.table import Table
 
 ENTRIES_MAX = 1000
 

@@ -113,19 +113,22 @@ def _expectation(evidence: Evidence, case: Case, wanted: CheckCase) -> list[Find
 
 
 def _for_subject(evidence: Evidence, wanted: CheckCase, finding: Finding) -> Finding:
-    """The finding as it counts for the subject of this run, which a check may not bind."""
+    """The finding as it counts for the subjects of this run, all of which a check must bind."""
     entries = wanted.arguments.get(applies.KEY)
     if entries is None or finding.outcome is not Outcome.FAIL:
         return finding
     manifest = evidence.manifest
     if isinstance(manifest, Missing):
         return could_not_look(finding.name, manifest, finding.about)
-    subject = manifest.subject
-    bound = applies.applies_to(entries, subject.name, subject.version)
-    if bound is None:
-        text = f"version {subject.version!r} of {subject.name} cannot be compared: {finding.text}"
-        return replace(finding, outcome=Outcome.INCONCLUSIVE, text=text)
-    return finding if bound else finding.as_difference(f"{subject.name} {subject.version}".strip())
+    for subject in manifest.subjects.values():
+        bound = applies.applies_to(entries, subject.driver, subject.version)
+        if bound is None:
+            text = f"version {subject.version!r} of {subject.driver} cannot be compared"
+            text = f"{text}: {finding.text}"
+            return replace(finding, outcome=Outcome.INCONCLUSIVE, text=text)
+        if not bound:
+            return finding.as_difference(f"{subject.driver} {subject.version}".strip())
+    return finding
 
 
 def _meant(wanted: CheckCase, traffic: TrafficCase) -> bool:

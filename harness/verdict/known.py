@@ -22,7 +22,8 @@ class Judged:
     """What one run came to, as far as known failures are concerned."""
 
     scenario: str
-    subject: SubjectFacts
+    subjects: tuple[SubjectFacts, ...]
+    "The drivers on both sides; a failure is known if it is of either."
     violated: tuple[str, ...]
     "Names of the checks that failed."
     is_conclusive: bool
@@ -76,7 +77,9 @@ class KnownBook:
 def _binds(entry: KnownFailure, run: Judged) -> bool:
     if entry.scenario != run.scenario:
         return False
-    return applies_to([entry.subject], run.subject.name, run.subject.version) is True
+    return any(
+        applies_to([entry.subject], each.driver, each.version) is True for each in run.subjects
+    )
 
 
 def _text(entries: Iterable[KnownFailure]) -> str:

@@ -34,7 +34,7 @@ def run_folder(folder: Path, *violations: tuple[str, str]) -> RunDir:
     run = RunDir(folder)
     run.make()
     manifest = Manifest("id", NAME, 1, "netns", [])
-    manifest.subject = SubjectFacts("ours", "1.53.0")
+    manifest.subjects = {"a": SubjectFacts("publisher", "ours", "1.53.0")}
     manifest.write(run.manifest)
     checks = [{"name": name, "kind": kind, "outcome": "FAIL"} for name, kind in violations]
     checks.append({"name": "delivered_once", "kind": "safety", "outcome": "PASS"})

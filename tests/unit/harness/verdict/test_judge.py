@@ -227,6 +227,21 @@ def test_a_workload_that_says_no_makes_the_run_unsupported(tmp_path):
     assert (verdict.outcome, verdict.exit_code) == (Outcome.UNSUPPORTED, 0)
 
 
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_driver_that_could_not_be_executed_is_no_failure_if_the_harness_says_so(tmp_path, code):
+    run = make_run(tmp_path)
+    run.manifest.processes[0].exit_code = code
+    run.manifest.processes[0].asked = False
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.FAIL
+    run.manifest.unsupported = "no such library"
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.UNSUPPORTED
+    run.manifest.processes[0].exit_code = -11
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.FAIL
+
+
 def test_a_run_that_this_machine_cannot_make_is_unsupported(tmp_path):
     run = make_run(tmp_path)
     run.manifest.unsupported = "no network namespaces here"
@@ -248,7 +263,7 @@ def test_traffic_that_overran_its_budget_is_a_failure_of_the_subject(tmp_path):
 def pace_of(tmp_path, applies, name: str, version: str):
     """The verdict on a run with one NAK too many, whose check binds only some subjects."""
     run = make_run(tmp_path)
-    run.manifest.subject = SubjectFacts(name, version)
+    run.manifest.subjects = {"b": SubjectFacts("subscriber", name, version)}
     wanted = CheckCase(name="naks_only_for_gaps", arguments={"applies": applies})
     run.case = run.case.model_copy(update={"expect": (wanted,)})
     packet = [each for each in run.packets["b"] if each.kind == "NAK"][2]

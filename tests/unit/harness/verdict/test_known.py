@@ -9,7 +9,7 @@ from harness.scenario.known import KnownFailure
 from harness.verdict.known import Judged, KnownBook
 
 DAY = datetime.date(2027, 1, 1)
-OURS = SubjectFacts("ours", "1.53.0")
+OURS = SubjectFacts("publisher", "ours", "1.53.0")
 
 
 def entry(check: str = "naks_paced", subject: str = "ours", expires: str = "2027-01-02"):
@@ -24,7 +24,7 @@ def entry(check: str = "naks_paced", subject: str = "ours", expires: str = "2027
 
 
 def run(*violated: str, scenario="loss/x", subject=OURS, is_conclusive=True) -> Judged:
-    return Judged(scenario, subject, violated, is_conclusive)
+    return Judged(scenario, (subject,), violated, is_conclusive)
 
 
 def test_a_run_whose_violations_are_all_known_is_known():
@@ -39,7 +39,7 @@ def test_a_run_whose_violations_are_all_known_is_known():
     "other",
     [
         run("naks_paced", scenario="loss/y"),
-        run("naks_paced", subject=SubjectFacts("aeron-c", "1.53")),
+        run("naks_paced", subject=SubjectFacts("publisher", "aeron-c", "1.53")),
         run("eos_reaches_end"),
         run(),
     ],
@@ -51,7 +51,7 @@ def test_another_scenario_subject_or_check_is_not_known(other):
 def test_a_version_that_is_not_told_is_not_known():
     book = KnownBook([entry(subject="ours>=1.50")], DAY)
     assert book.look_up(run("naks_paced"))[0]
-    assert not book.look_up(run("naks_paced", subject=SubjectFacts("ours", "")))[0]
+    assert not book.look_up(run("naks_paced", subject=SubjectFacts("publisher", "ours", "")))[0]
 
 
 def test_one_violation_that_is_not_known_is_enough_to_fail():
