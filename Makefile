@@ -44,6 +44,7 @@ nightly: lint test ## the slow round: also without the JIT, with bounds checks, 
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit --timeout 900
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
 	@nice $(BIN)/python -m tests.fuzz
+	@$(BIN)/python -m tests.overload
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 
 bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")

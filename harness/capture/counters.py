@@ -16,9 +16,7 @@ that dies is sampled on: its file stays mapped. Without any driver there are no 
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +27,7 @@ from harness.artifact.run_dir import HostDir
 from harness.capture.log_holder import LogHolder
 from harness.capture.pressure_gauge import PressureGauge
 from harness.capture.sampler import Sampler
+from harness.capture.stop_note import StopNote
 from harness.dissect.cnc_file import CncFile, CncFileError, map_cnc
 from harness.scenario.units import parse_duration
 
@@ -38,18 +37,18 @@ FLUSH_S = 0.25
 EXIT_HARNESS = 3
 
 
-def wait_for_driver(directory: Path, stop: threading.Event, interval_s: float) -> CncFile | None:
+def wait_for_driver(directory: Path, stop: StopNote, interval_s: float) -> CncFile | None:
     """Return the driver's file once its heartbeat is set, or None if told to stop before."""
-    while not stop.is_set():
+    while not stop.is_left:
         cnc = map_cnc(directory / CNC_FILE)
         if cnc is not None and int(cnc.heartbeat[0]) > 0:
             return cnc
-        stop.wait(interval_s)
+        time.sleep(interval_s)
     return None
 
 
 def follow(
-    cnc: CncFile, logs: LogHolder, files: HostDir, stop: threading.Event, interval_s: float
+    cnc: CncFile, logs: LogHolder, files: HostDir, stop: StopNote, interval_s: float
 ) -> None:
     """Sample until told to stop, once more after that, then write the closing documents."""
     sampler = Sampler(cnc)
@@ -57,7 +56,7 @@ def follow(
     files.path.mkdir(parents=True, exist_ok=True)
     flushed_s = next_s = time.monotonic()
     with files.counter_samples.open("wb") as output:
-        while not stop.is_set():
+        while not stop.is_left:
             output.write(sampler.sample(time.time_ns()).tobytes())
             gauge.tick()
             now_s = time.monotonic()
@@ -67,7 +66,7 @@ def follow(
                 gauge.look(time.time_ns())
                 flushed_s = now_s
             next_s = max(next_s + interval_s, now_s)
-            stop.wait(next_s - now_s)
+            time.sleep(next_s - now_s)
         output.write(sampler.sample(time.time_ns()).tobytes())
     write_counters(files.counters, sampler.counters())
     write_error_log(files.cnc_errors, cnc.errors())
@@ -83,9 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="the host's folder of the run")
     parser.add_argument("--interval", type=parse_duration, default="5ms", help="such as 5ms")
     options = parser.parse_args(argv)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopNote.on_signals()
     interval_s = options.interval / 1e9
     print(f"waiting for a driver in {options.aeron_dir}", flush=True)
     try:

@@ -20,6 +20,7 @@ from harness.dissect.pcap import sent_by
 from harness.scenario.case import Case, TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.kind import Kind
 from harness.verdict.recovery import spilled, system_value
 from harness.verdict.window import status_messages
 
@@ -82,7 +83,10 @@ def _host_agrees(evidence: Evidence, host: str) -> Finding:
         if bound.least - _spared(evidence, host, bound) <= value <= bound.most:
             continue
         text = f"counter {bound.counter_id} '{name}' says {value}, the capture shows {bound.what}"
-        return failed(AGREE, text, host, evidence=where, facts=facts)
+        # Slowness explains what came and was not counted, and nothing else that a counter says.
+        late = bound.counter_id in RECEIVED and value < bound.least
+        kind = Kind.STATE if late else Kind.LAW
+        return failed(AGREE, text, host, evidence=where, facts=facts, kind=kind)
     text = ", ".join(f"{name} {value}" for name, value in facts.items())
     return passed(AGREE, f"counters and capture agree: {text}", host, evidence=where, facts=facts)
 

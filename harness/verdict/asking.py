@@ -20,8 +20,7 @@ from harness.dissect.frames import FRAME_ALIGNMENT
 from harness.scenario.case import TrafficCase
 from harness.scenario.channel import parse_channel
 from harness.verdict.evidence import Evidence
-from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
-from harness.verdict.kind import Kind
+from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.outcome import Outcome
 from harness.verdict.recovery import spilled
 from harness.verdict.series import END_OF_TIME_NS, contiguous_by, highest_by, known_at
@@ -70,7 +69,7 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
     start = planned.log.start_position
     closed_ns = _closed_ns(wire, asked, start)
     facts = {"naks": len(asked.starts)}
-    for wrong, what, kind in _offences(wire, asked, start, closed_ns):
+    for wrong, what in _offences(wire, asked, start, closed_ns):
         at = np.flatnonzero(wrong)
         if len(at) == 0:
             continue
@@ -83,15 +82,14 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
         if dropped:
             text += f"; yet its sockets dropped {dropped} datagrams that the capture has"
             return Finding(ONLY_GAPS, Outcome.INCONCLUSIVE, text, traffic.id, where, facts=facts)
-        more = {"evidence": where, "position": position, "facts": facts, "kind": kind}
-        return failed(ONLY_GAPS, text, traffic.id, **more)
+        return failed(ONLY_GAPS, text, traffic.id, evidence=where, position=position, facts=facts)
     text = f"{len(asked.starts)} NAKs, each for a hole that was there"
     return passed(ONLY_GAPS, text, traffic.id, evidence=where, facts=facts)
 
 
 def _offences(
     wire: Wire, asked: _Asked, start: int, closed_ns: NDArray[np.int64]
-) -> list[tuple[NDArray[np.bool_], str, Kind]]:
+) -> list[tuple[NDArray[np.bool_], str]]:
     """By NAK what is wrong with it, the gravest first."""
     term_length = wire.facts.term_length
     times_ns = asked.times_ns
@@ -102,18 +100,12 @@ def _offences(
     whole = known_at(*contiguous_by(wire, start), times_ns, start)
     seen_ns = _seen_ns(wire, asked.ends)
     known_ns = np.where(asked.ends % term_length == 0, seen_ns, _edge_ns(wire, asked.ends))
-    late = f"came more than {STALE_NS // 1_000_000} ms after its hole was closed"
     return [
-        (malformed, "is no stretch of whole frames within one term", Kind.LAW),
-        (seen_ns > times_ns, "goes beyond all that had arrived", Kind.LAW),
-        (
-            closed_ns <= seen_ns,
-            "covers frames that were there before its end was in sight",
-            Kind.LAW,
-        ),
-        (whole < asked.starts, "passes over an earlier hole", Kind.LAW),
-        (known_ns > times_ns, "ends where neither a frame nor a known position begins", Kind.LAW),
-        (times_ns - closed_ns > STALE_NS, late, Kind.TIMING),
+        (malformed, "is no stretch of whole frames within one term"),
+        (seen_ns > times_ns, "goes beyond all that had arrived"),
+        (closed_ns <= seen_ns, "covers frames that were there before its end was in sight"),
+        (whole < asked.starts, "passes over an earlier hole"),
+        (known_ns > times_ns, "ends where neither a frame nor a known position begins"),
     ]
 
 
@@ -191,10 +183,11 @@ def surely_taken(wire: Wire, start: int) -> NDArray[np.bool_]:
 
 
 def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """An unchanged hole is asked for again only after the receiver's retry delay."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return could_not_look(PACED, wire, traffic.id)
+    """A hole is asked for again only after the retry delay, and no more once it is closed."""
+    found = together(evidence.wire(traffic), evidence.planned(traffic))
+    if isinstance(found, Missing):
+        return could_not_look(PACED, found, traffic.id)
+    wire, planned = found
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     delay_ns = parse_channel(traffic.receive).nak_delay_ns
     retry_ns = (NAK_DELAY_NS if delay_ns is None else delay_ns) * RETRY_RATIO
@@ -208,6 +201,10 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     hurried = np.flatnonzero((counts - 1) * retry_ns > lasted_ns + PACE_SLACK_NS)
     most = int(counts.max()) if len(counts) else 0
     facts = {"naks": len(ranges), "holes": len(fresh), "most_for_one": most}
+    late = _late(wire, asked, planned.log.start_position)
+    if late is not None:
+        position, text = late
+        return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
     if len(hurried):
         at = int(hurried[np.argmin(times_ns[fresh[hurried]])])
         position, end = (int(each) for each in ranges[fresh[at]])
@@ -218,3 +215,16 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
     text = f"{len(ranges)} NAKs for {len(fresh)} holes, at most {most} for one"
     return passed(PACED, text, traffic.id, evidence=where, facts=facts)
+
+
+def _late(wire: Wire, asked: _Asked, start: int) -> tuple[int, str] | None:
+    """The first NAK that came long after its hole was closed."""
+    stale_ns = asked.times_ns - _closed_ns(wire, asked, start)
+    late = np.flatnonzero(stale_ns > STALE_NS)
+    if len(late) == 0:
+        return None
+    position = int(asked.starts[late[0]])
+    return position, (
+        f"a NAK for position {position} came {int(stale_ns[late[0]]) // 1_000_000} ms after its "
+        f"hole was closed, limit {STALE_NS // 1_000_000}; {len(late)} came so late"
+    )

@@ -10,6 +10,7 @@ from harness.scenario.case import TrafficCase
 from harness.verdict.compare import first_differing_pair
 from harness.verdict.evidence import Counted, Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.kind import Kind
 from harness.verdict.losses import losses_of
 from harness.verdict.wire import Wire
 
@@ -84,7 +85,8 @@ def _stream_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
             text = f"{seen} NAKs {verb} {host} in its capture, but {name} says {value}"
             if spared:
                 text += f", and its sockets dropped only {spared} datagrams"
-            return failed(AGREE, text, traffic.id, evidence=_where(evidence, host))
+            kind = _kind_of_lie(value, seen, is_received=verb == "reached")
+            return failed(AGREE, text, traffic.id, evidence=_where(evidence, host), kind=kind)
     resent = resent_bytes(wire)
     dropped = losses_of(decisions, case, traffic, planned.log).dropped_count
     facts = {"naks_sent": left, "naks_received": reached, "resent_bytes": resent}
@@ -121,9 +123,16 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
         if not seen - spared <= value <= seen:
             name = counter_key.SYSTEM_NAMES[counter_id]
             text = f"counter {counter_id} '{name}' says {value}, the captures show {seen}"
-            return [failed(AGREE, text, host, evidence=where)]
+            is_received = counter_id == counter_key.NAKS_RECEIVED_TOTAL
+            kind = _kind_of_lie(value, seen, is_received=is_received)
+            return [failed(AGREE, text, host, evidence=where, kind=kind)]
     text = ", ".join(f"{counter_key.SYSTEM_NAMES[each]} {sums[each]}" for each in sums)
     return [passed(AGREE, f"{text}: captures and counters agree", host, evidence=where)]
+
+
+def _kind_of_lie(value: int, seen: int, *, is_received: bool) -> Kind:
+    """Slowness explains what came and was not counted, and nothing else that a counter says."""
+    return Kind.STATE if is_received and value < seen else Kind.LAW
 
 
 def retransmits_identical(evidence: Evidence, traffic: TrafficCase) -> Finding:

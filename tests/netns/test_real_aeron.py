@@ -13,8 +13,10 @@ import pytest
 
 from harness.artifact.counter_sample import read_counters, read_samples
 from harness.artifact.decision import DROP, read_decisions
+from harness.artifact.held_log import read_held_logs
 from harness.artifact.host_facts import CaptureFacts, SnmpFacts
 from harness.artifact.manifest import Manifest
+from harness.artifact.pressure import Pressure
 from harness.artifact.run_dir import RunDir, SuiteDir
 from harness.orchestrate import clean, privileges
 from harness.orchestrate.runner import SuiteResult, run_suite
@@ -59,7 +61,21 @@ term-offset=0"
     content: {bytes: 2MiB}
 faults:
   - {id: lose, where: {link: a->b}, what: {type: DATA}, act: {drop: 2%}}
-expect: [delivered_once, naks_and_retransmits_agree, rcv_pos_reaches_end, invalid_packets_zero]
+expect:
+  - delivered_once
+  - image_log_equals_publication
+  - naks_only_for_gaps
+  - retransmits_only_if_asked
+  - naks_and_retransmits_agree
+  - retransmits_identical
+  - counters_agree_with_packets
+  - sends_within_window
+  - status_messages_backed
+  - rcv_pos_reaches_end
+  - eos_reaches_end
+  - rcv_pos_monotonic
+  - rcv_hwm_from_wire
+  - invalid_packets_zero
 budget: {wall: 60s}
 """
 
@@ -111,11 +127,24 @@ def test_the_manifest_says_how_the_run_went(good_run):
     manifest = Manifest.read(folder.manifest)
     assert manifest.complete
     assert manifest.errors == []
+    assert manifest.subject.name == "aeron-c"
+    assert manifest.subject.version.startswith("1.")
     assert {each.exit_code for each in manifest.processes} == {0}
     assert {each.name for each in manifest.processes if not each.asked} == {
         "a/publisher-one",
         "b/subscriber-one",
     }
+
+
+def test_both_logs_and_the_pressure_lie_in_the_folder(good_run):
+    _, folder = good_run
+    for host, kind in (("a", "publications"), ("b", "images")):
+        (held,) = read_held_logs(folder.host(host).held_logs)
+        assert (held.folder, held.left_out) == (kind, "")
+        copy = folder.host(host).log_buffer(kind, held.registration_id)
+        assert copy.stat().st_size == held.length == 3 * 65536 + 4096
+        rows = Pressure.read(folder.host(host).pressure)
+        assert rows.column("run_ns")[-1] > 0
 
 
 def test_the_same_seed_loses_the_same_frames(good_run, tmp_path):

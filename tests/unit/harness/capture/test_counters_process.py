@@ -14,6 +14,9 @@ import pytest
 from harness.artifact.counter_sample import read_counters, read_samples
 from harness.artifact.host_facts import read_error_log
 from harness.artifact.run_dir import HostDir
+from harness.capture.counters import follow
+from harness.capture.log_holder import LogHolder
+from harness.capture.stop_note import StopNote
 from harness.dissect import cnc_file
 
 REPOSITORY = Path(__file__).resolve().parents[4]
@@ -143,3 +146,30 @@ def test_says_what_is_wrong_with_a_file_that_no_driver_wrote(process):
     write_cnc(process.directory / "cnc.dat", version=0x0100_0000)
     assert process.popen.wait(WAIT_S) == 3
     assert "expected major version 0" in process.log.read_text()
+
+
+class AskedWhileHoldingEveryLock(StopNote):
+    """One that is asked to end at each look, as a signal may come at any bytecode."""
+
+    looks = 0
+
+    def __getattribute__(self, name):
+        if name == "is_left":
+            type(self).looks += 1
+            if type(self).looks == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+        return super().__getattribute__(name)
+
+
+def test_hears_a_signal_whatever_it_is_doing(tmp_path):
+    write_cnc(tmp_path / "aeron" / "cnc.dat")
+    cnc = cnc_file.map_cnc(tmp_path / "aeron" / "cnc.dat")
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        note = AskedWhileHoldingEveryLock.on_signals()
+        follow(cnc, LogHolder(tmp_path / "aeron"), HostDir(tmp_path / "out"), note, 0.001)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert AskedWhileHoldingEveryLock.looks <= 4
+    assert read_counters(HostDir(tmp_path / "out").counters)

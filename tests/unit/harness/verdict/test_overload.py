@@ -154,6 +154,26 @@ def test_a_broken_law_fails_a_run_on_any_host(run, pressed):
     assert judge(run.write()).outcome is FAIL
 
 
+@pytest.mark.parametrize("check", ["naks_and_retransmits_agree", "counters_agree_with_packets"])
+@pytest.mark.parametrize(
+    ("counters", "more", "outcome"),
+    [
+        (("rcv-naks-sent", "b/5"), 1, FAIL),
+        (("rcv-naks-sent", "b/5"), -1, FAIL),
+        (("snd-naks-received", "a/6"), 1, FAIL),
+        (("snd-naks-received", "a/6"), -30, INCONCLUSIVE),
+    ],
+)
+def test_a_pressed_host_explains_what_was_not_counted_and_no_other_lie(
+    run, check, counters, more, outcome
+):
+    for name in counters:
+        run.values[name] += more
+    keep_only(run, check)
+    press(run)
+    assert judge(run.write()).outcome is outcome
+
+
 @pytest.mark.parametrize("pressed", [False, True])
 def test_a_wrong_byte_fails_a_run_on_any_host(run, pressed):
     position, data = run.messages[3]
