@@ -1,18 +1,21 @@
 """The packet capture on a host's interface: how to start tcpdump, and what it says at its end.
 
     tcpdump: listening on eth0, ...                 ready
+    tcpdump: <N> packets captured, <N> packets received by filter, ...      when asked by `ASK`
     <N> packets captured                            at the end, after SIGTERM
     <N> packets received by filter
     <N> packets dropped by kernel
     <N> packets dropped by interface                only if there were any
 
 The kernel hands packets over in blocks, a full one at once and a partial one after a second: a
-capture must be left alone for `SETTLE_S` after the last packet, or it misses the end.
+capture must be left alone after the last packet until it says that it has taken all that its filter
+received, or for `SETTLE_S`, or it misses the end.
 """
 
 from __future__ import annotations
 
 import re
+import signal
 
 from harness.artifact.host_facts import CaptureFacts
 
@@ -22,6 +25,9 @@ READY = "listening on "
 SETTLE_S = 1.1
 BUFFER_KIB = 128 * 1024
 """Kernel buffer: a second of one gigabit."""
+
+ASK = signal.SIGUSR1
+"""The signal by which it is asked how far it is."""
 
 _STATISTICS = re.compile(
     r"^(\d+) packets? (captured|received by filter|dropped by kernel|dropped by interface)", re.M
@@ -42,6 +48,15 @@ def command(interface: str, file: str) -> list[str]:
         *("-Z", "root"),
         "udp",
     ]
+
+
+_SO_FAR = re.compile(r"(\d+) packets? captured, (\d+) packets? received by filter")
+
+
+def has_taken_all(line: str) -> bool | None:
+    """Whether the capture has taken all that came so far; None for a line that tells nothing."""
+    found = _SO_FAR.search(line)
+    return None if found is None else int(found[1]) >= int(found[2])
 
 
 def statistics(log: str) -> CaptureFacts | None:

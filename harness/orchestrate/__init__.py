@@ -13,6 +13,7 @@
     namespaces.py   the lab made of network namespaces; privileges.py: who may make them
     containers.py   the lab made of containers
     process.py      processes of this machine
+    nursery.py      processes of our programs, forked from interpreters that are warm: zygote.py
     state.py        what a lab is about to change; clean.py and keeper.py undo it
 
 Not covered here: what is right or wrong (harness.verdict) and what a datagram means

@@ -103,6 +103,9 @@ class AgentProcess:
             time.sleep(POLL_S)
         return code
 
+    def tell(self, number: int) -> None:
+        self._signal(signal.Signals(number), group=False)
+
     def terminate(self) -> None:
         self._signal(signal.SIGTERM, group=False)
 

@@ -34,6 +34,9 @@ class LabProcess(Protocol):
     def wait(self, timeout_s: float) -> int | None:
         """Wait for the end and return the exit code, or None when the time is over first."""
 
+    def tell(self, number: int) -> None:
+        """Send it a signal that it knows how to take; no error if it has ended already."""
+
     def terminate(self) -> None:
         """Ask it to end (SIGTERM to the process alone); no error if it has ended already."""
 

@@ -16,8 +16,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.orchestrate import clean, keeper, privileges, process
+from harness.orchestrate import clean, keeper, nursery, privileges, process
 from harness.orchestrate.lab import MID
+from harness.orchestrate.nursery import ForkedProcess
 from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import Keeper, LocalProcess
 from harness.orchestrate.state import NAME_PREFIX, LabState
@@ -58,7 +59,7 @@ class NetnsLab:
             kind=self.name,
             namespaces=tuple(self._places.values()),
         )
-        self._processes: list[LocalProcess] = []
+        self._processes: list[LocalProcess | ForkedProcess] = []
         self._keeper: Keeper | None = None
 
     def _namespace(self, place: str) -> str:
@@ -66,6 +67,7 @@ class NetnsLab:
 
     def up(self) -> None:
         privileges.require()
+        nursery.prepare(environment(), REPOSITORY)
         try:
             record = self.state.write(self._labs)
             self._keeper = Keeper(
@@ -132,14 +134,27 @@ class NetnsLab:
         *,
         env: Mapping[str, str] | None = None,
         log: Path,
-    ) -> LocalProcess:
-        started = LocalProcess(
-            f"{place}/{log.stem}",
-            [*self._enter(place), "setpriv", "--pdeathsig", "KILL", "--", *argv],
-            env={**environment(), **(env or {})},
-            cwd=REPOSITORY,
-            log=log,
-        )
+    ) -> LocalProcess | ForkedProcess:
+        name = f"{place}/{log.stem}"
+        started: LocalProcess | ForkedProcess
+        if nursery.knows(argv):
+            started = nursery.spawn(
+                name,
+                argv,
+                usual=environment(),
+                env=env or {},
+                cwd=REPOSITORY,
+                log=log,
+                network=clean.NAMESPACE_FOLDER / self._places[place],
+            )
+        else:
+            started = LocalProcess(
+                name,
+                [*self._enter(place), "setpriv", "--pdeathsig", "KILL", "--", *argv],
+                env={**environment(), **(env or {})},
+                cwd=REPOSITORY,
+                log=log,
+            )
         self._processes.append(started)
         return started
 

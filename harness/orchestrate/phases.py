@@ -227,9 +227,21 @@ class Run:
         # What is read after the drivers' end is final: no counter and no log changes any more.
         for roles in (workloads, ("driver",), ("sampler",), ("relay",)):
             self._end(*roles)
-        if not hurry and self._of("capture"):
-            time.sleep(sniffer.SETTLE_S)
+        if not hurry:
+            self._wait_for_captures()
         self._end("capture")
+
+    def _wait_for_captures(self) -> None:
+        """Return when each capture has taken every packet, or when it must have."""
+        deadline_s = time.monotonic() + sniffer.SETTLE_S
+        behind = self._of("capture")
+        for each in behind:
+            each.new_lines()
+        while behind and time.monotonic() < deadline_s:
+            for each in behind:
+                each.process.tell(sniffer.ASK)
+            time.sleep(watch.POLL_S)
+            behind = [each for each in behind if not _has_taken_all(each)]
 
     def _complain(self) -> None:
         """Note which of our own programs say at their end that they could not do their work."""
@@ -353,6 +365,12 @@ class Run:
         if subject.SABOTAGE_ROLES.get(self.order.sabotage) == "saboteur":
             first = self.order.scenario.traffic[0]
             self._start_workload("saboteur", first.to_host, first.id)
+
+
+def _has_taken_all(capture: Watched) -> bool:
+    """Whether the last thing that a capture said is that it has nothing left to take."""
+    said = [sniffer.has_taken_all(line) for line in capture.new_lines()]
+    return next((each for each in reversed(said) if each is not None), False)
 
 
 def _says_ready(line: str) -> bool:

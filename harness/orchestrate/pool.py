@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 
-from harness.orchestrate import worker
+from harness.orchestrate import nursery, worker
 from harness.orchestrate.cancel import Cancellation
 from harness.orchestrate.event import OnEvent, RunEvent
 from harness.orchestrate.namespaces import environment
@@ -54,6 +54,8 @@ def make_runs(
     """Make all runs, at most `jobs` at once; raises Cancelled after all is tidied up and told."""
     if jobs == 1 or len(orders) == 1:
         for index, order in enumerate(orders):
+            if index == 1:
+                nursery.warm()
             tell = teller(order, index, len(orders), on_event)
             make_run(order, tell, cancellation, _telling(index, on_made))
         return

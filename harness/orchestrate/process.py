@@ -89,6 +89,9 @@ class LocalProcess:
         except subprocess.TimeoutExpired:
             return None
 
+    def tell(self, number: int) -> None:
+        self._popen.send_signal(number)
+
     def terminate(self) -> None:
         self._popen.terminate()
 
@@ -121,6 +124,9 @@ class Companion:
 
     def terminate(self) -> None:
         self._popen.terminate()
+
+    def poll(self) -> int | None:
+        return self._popen.poll()
 
     def end(self, timeout_s: float) -> int:
         """Wait for the end, kill it when the time is over, and return the exit code."""

@@ -16,6 +16,7 @@ import signal
 import sys
 from multiprocessing.connection import Connection
 
+from harness.orchestrate import nursery
 from harness.orchestrate.cancel import Cancellation, Cancelled
 from harness.orchestrate.one_run import make_run, teller
 
@@ -24,8 +25,12 @@ _PR_SET_PDEATHSIG = 1
 
 def serve(connection: Connection, count: int, parent: int, cancellation: Cancellation) -> None:
     """Make runs until told to end; raises Cancelled, or EOFError when the harness is gone."""
+    made_count = 0
     while os.getppid() == parent and (task := connection.recv()) is not None:
         index, order = task
+        if made_count == 1:
+            nursery.warm()
+        made_count += 1
         tell = teller(order, index, count, connection.send)
         make_run(order, tell, cancellation, connection.send)
 

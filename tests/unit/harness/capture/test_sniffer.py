@@ -24,6 +24,26 @@ def test_knows_when_the_capture_has_begun():
     assert sniffer.READY in LISTENING
 
 
+def test_knows_when_the_capture_has_taken_all_that_came():
+    told = (
+        "tcpdump: 19 packets captured, 20 packets received by filter, 0 packets dropped by kernel"
+    )
+    assert sniffer.has_taken_all(told) is False
+    assert sniffer.has_taken_all(told.replace("19", "20")) is True
+    assert sniffer.has_taken_all(LISTENING) is None
+    assert sniffer.has_taken_all(END.splitlines()[0]) is None
+    one = "tcpdump: 1 packet captured, 1 packet received by filter, 0 packets dropped by kernel"
+    assert sniffer.has_taken_all(one) is True
+
+
+def test_what_is_told_on_the_way_are_no_closing_statistics():
+    told = (
+        "tcpdump: 9 packets captured, 9 packets received by filter, 0 packets dropped by kernel\n"
+    )
+    assert sniffer.statistics(LISTENING + told + "\n") is None
+    assert sniffer.statistics(LISTENING + told + "\n" + END) == CaptureFacts(1200, 0)
+
+
 def test_reads_the_closing_statistics():
     assert sniffer.statistics(LISTENING + END) == CaptureFacts(1200, 0)
 

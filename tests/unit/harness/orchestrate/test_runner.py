@@ -401,3 +401,29 @@ def test_a_scenario_with_a_limit_needs_enough_runs(bench):
     result = bench.run(seeds=2)
     assert result.scenarios[0].limit == 0.05
     assert (result.scenarios[0].outcome, result.exit_code) == ("INCONCLUSIVE", 2)
+
+
+CAPTURE = """
+echo listening on eth0
+trap 'exit 0' TERM
+trap 'asked=$((asked + 1))
+      echo "tcpdump: $asked packets captured, 3 packets received by filter"' USR1
+while :; do sleep 0.01; done
+"""
+
+
+def test_captures_are_ended_as_soon_as_they_have_taken_all(bench, monkeypatch):
+    monkeypatch.setattr(sniffer, "SETTLE_S", 3600.0)
+    result = bench.run(programs={"capture": CAPTURE})
+    folder = RunDir(result.runs[0].run_dir)
+    for host in ("a", "b"):
+        assert "tcpdump: 3 packets captured" in folder.capture_log(host).read_text()
+
+
+def test_a_capture_that_never_says_so_is_waited_for_no_longer_than_it_can_take(bench, monkeypatch):
+    monkeypatch.setattr(sniffer, "SETTLE_S", 0.5)
+    endless = CAPTURE.replace("3 packets received", "999999 packets received")
+    manifest = bench.manifest(bench.run(programs={"capture": endless}))
+    assert manifest.complete
+    (stop,) = (phase for phase in manifest.phases if phase.name == "stop")
+    assert stop.ended_ns - stop.started_ns > 0.5e9
