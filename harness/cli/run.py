@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from harness.cli import exit_code, scenarios
 
 if TYPE_CHECKING:
+    from harness.orchestrate.phases import Fidelity
     from harness.orchestrate.runner import SuiteResult
 
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 @click.argument("scenario", nargs=-1, shell_complete=scenarios.complete)
 @click.option(
     "--fidelity",
-    type=click.Choice(["netns", "compose"]),
-    help="Namespaces or containers as hosts.  [default: compose if a Docker engine answers]",
+    type=click.Choice(["netns", "compose", "sim"]),
+    help="Namespaces, containers or simulated hosts.  [default: compose if a Docker engine answers]",
 )
 @click.option(
     "--seed",
@@ -86,7 +87,7 @@ def run(
         with choose(as_json) as display:
             result = run_suite(
                 files,
-                fidelity="compose" if chosen == "compose" else "netns",
+                fidelity=cast("Fidelity", chosen),
                 seed=seed,
                 seeds=seeds,
                 payload_file=payload,

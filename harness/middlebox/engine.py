@@ -209,9 +209,8 @@ def _keep_back(
     waiter["envelope_length"] = envelope_length
     waiter["frame_length"] = frame.length
     kept = waiting.buf[slot]
-    kept[:envelope_length] = buf[envelope:start]
-    kept_end = envelope_length + frame.length
-    kept[envelope_length:kept_end] = buf[frame.at : frame.at + frame.length]
+    out.copy_bytes(kept, 0, buf, envelope, envelope_length)
+    out.copy_bytes(kept, envelope_length, buf, frame.at, frame.length)
     if action == SWAP and frame.session != _NONE:
         _link_swapped(engine, slot, frame.session)
     return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,12 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIME
         text = (done.stderr or done.stdout).decode(errors="replace").strip()
         raise LabError(f"`{' '.join(argv)}` failed with exit code {done.returncode}: {text}")
     return done.stdout
+
+
+def dying_with_us(argv: Sequence[str]) -> list[str]:
+    """Return the command that ends when its parent does, where the machine has such a thing."""
+    wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    return [*wrapper, *argv]
 
 
 def tail_of(log: Path, lines: int = 5) -> str:

@@ -27,6 +27,7 @@ from harness.orchestrate.event import OnEvent, RunEvent
 from harness.orchestrate.lab import Lab, LabError
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.phases import Fidelity, Order, Run
+from harness.orchestrate.simulation import SimulatedRun
 from harness.orchestrate.subject import Subject
 from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed
@@ -137,7 +138,7 @@ class SuiteUnderWay:
         """Walk one run's phases, leaving a manifest and an empty machine whatever happens."""
         order = self._order(planned, folder)
         lab = self._lab(planned.scenario, order.run_id)
-        run = Run(order, lab, tell)
+        run = (SimulatedRun if self._fidelity == labs.SIM else Run)(order, lab, tell)
         hurry = True
         try:
             if self._fidelity not in planned.scenario.fidelity:

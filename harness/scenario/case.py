@@ -101,7 +101,7 @@ class Case(_Part):
     name: str
     about: str
     seed: int
-    fidelity: Literal["netns", "compose"]
+    fidelity: Literal["netns", "compose", "sim"]
     hosts: tuple[HostCase, HostCase]
     """The link's first and second host."""
     payload: Payload
@@ -144,7 +144,7 @@ def resolve(
     scenario: Scenario,
     *,
     seed: int,
-    fidelity: Literal["netns", "compose"],
+    fidelity: Literal["netns", "compose", "sim"],
     addresses: Mapping[str, str],
     payload: Payload,
 ) -> Case:
