@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fidelity",
     type=click.Choice(["netns", "compose", "sim"]),
-    help="Namespaces, containers or simulated hosts.  [default: compose if a Docker engine answers]",
+    help="Namespaces, containers or simulation.  [default: compose if a Docker engine answers]",
 )
 @click.option(
     "--seed",

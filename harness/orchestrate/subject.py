@@ -90,9 +90,7 @@ def relay_command(python: str, *, case: str, left: str, right: str, out: str) ->
     ]
 
 
-def simulator_command(
-    python: str, *, case: str, out: str, memory: str, sabotage: str
-) -> list[str]:
+def simulator_command(python: str, *, case: str, out: str, memory: str, sabotage: str) -> list[str]:
     argv = [
         *(python, "-m", "harness.simulator", "run"),
         *("--case", case),

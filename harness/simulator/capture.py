@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -86,7 +86,7 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
         out[ip + 16 + index] = tape[destination + V4_ADDRESS + index]
     total = 0
     for word in range(0, _IP, 2):
-        total += np.int64(out[ip + word]) << 8 | np.int64(out[ip + word + 1])
+        total += int(np.int64(out[ip + word])) << 8 | int(np.int64(out[ip + word + 1]))
     total = (total & 0xFFFF) + (total >> 16)
     _put_u16(out, ip + 10, 0xFFFF ^ ((total & 0xFFFF) + (total >> 16)))
     udp = ip + _IP
@@ -114,11 +114,11 @@ class Captures:
         self._events = events
         self._out = np.empty(2 * events.tape.size, dtype=np.uint8)
         self._counts = np.zeros(2, dtype=np.int64)
+        self._closing = ExitStack()
         self._files: list[BinaryIO] = []
         for host in self._hosts:
-            file = Path(folder.capture(host)).open("wb")
-            file.write(_FILE_HEADER)
-            self._files.append(file)
+            self._files.append(self._closing.enter_context(folder.capture(host).open("wb")))
+            self._files[-1].write(_FILE_HEADER)
 
     def drain(self) -> None:
         """Move the tape to the files."""
@@ -131,7 +131,7 @@ class Captures:
     def close(self) -> None:
         """Write what is left, and what a capture tool says at its end."""
         self.drain()
-        for host, (name, file) in enumerate(zip(self._hosts, self._files, strict=True)):
-            file.close()
+        self._closing.close()
+        for host, name in enumerate(self._hosts):
             facts = CaptureFacts(received=int(self._counts[host]), dropped_by_kernel=0)
             facts.write(self._folder.capture_statistics(name))

@@ -68,15 +68,16 @@ def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
         digest = mix(digest, get_i64(buf, word_at))
     rest = 0
     for index in range(whole_end, at + length):
-        rest = rest << 8 | np.int64(buf[index])
+        rest = rest << 8 | int(np.int64(buf[index]))
     return mix(digest, rest)
 
 
 @bare_kernel
 def has_room(log: EventLog, length: int) -> bool:
     """Whether a datagram surely fits the tape."""
-    tape_length = log.tape.size
-    return tape_length == 0 or log.state[USED] + TAPE_BYTES + length + 8 <= tape_length
+    tape_length = int(log.tape.size)
+    used = int(log.state[USED])
+    return tape_length == 0 or used + TAPE_BYTES + length + 8 <= tape_length
 
 
 @bare_kernel
@@ -117,7 +118,7 @@ def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int
 @bare_kernel
 def tape_length(tape: Any, at: int) -> int:
     """The bytes of the datagram in a record of the tape."""
-    return get_i32(tape, at + TAPE_LENGTH)
+    return int(get_i32(tape, at + TAPE_LENGTH))
 
 
 def digest_text(log: EventLog) -> str:

@@ -45,9 +45,7 @@ def make_flight(capacity: int) -> Flight:
 
 
 @bare_kernel
-def put(
-    flight: Flight, due_ns: int, buf: Any, at: int, envelope_length: int, length: int
-) -> bool:
+def put(flight: Flight, due_ns: int, buf: Any, at: int, envelope_length: int, length: int) -> bool:
     """Send a datagram off, its envelope before it; False when the wire holds all that it can."""
     memory, capacity = flight.memory, flight.memory.size
     needed = (_HEADER + length + 7) & -8
@@ -81,13 +79,13 @@ def next_at(flight: Flight) -> int:
     if capacity - at < _ENVELOPE or get_i32(flight.memory, at + _LENGTH) == _FILLER:
         flight.ends[HEAD] += capacity - at
         at = 0
-    return at
+    return int(at)
 
 
 @bare_kernel
 def due_ns(flight: Flight, at: int) -> int:
     """When a datagram arrives; NEVER for NOTHING."""
-    return NEVER if at == NOTHING else get_i64(flight.memory, at + _DUE)
+    return NEVER if at == NOTHING else int(get_i64(flight.memory, at + _DUE))
 
 
 @bare_kernel
@@ -99,7 +97,7 @@ def envelope_at(at: int) -> int:
 @bare_kernel
 def length_of(flight: Flight, at: int) -> int:
     """The bytes of a datagram."""
-    return get_i32(flight.memory, at + _LENGTH)
+    return int(get_i32(flight.memory, at + _LENGTH))
 
 
 @bare_kernel

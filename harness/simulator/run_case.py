@@ -97,7 +97,11 @@ class Rehearsal:
                 decisions.drain(world.kernel.engine)
                 decisions.close()
                 self._write(world)
-        return int(any(each.error for each in (*self._publishers, *self._subscribers)))
+        return int(any(each.error for each in self._parties))
+
+    @property
+    def _parties(self) -> list[Publisher | Subscriber]:
+        return [*self._publishers, *self._subscribers]
 
     def _walk(self, world: SimulatedWorld, samples: list[CounterSamples]) -> None:
         payload = np.fromfile(self._case.payload.path, dtype=np.uint8)
@@ -110,7 +114,9 @@ class Rehearsal:
                 Subscriber(traffic, host.client, files, clock, flips_byte=flips)
             )
         try:
-            self._until(world, samples, lambda: all(each.is_subscribed for each in self._subscribers))
+            self._until(
+                world, samples, lambda: all(each.is_subscribed for each in self._subscribers)
+            )
             print("ready", flush=True)
             for traffic in self._case.traffic:
                 client = world.host(traffic.from_host).client
@@ -127,7 +133,7 @@ class Rehearsal:
                 subscriber.close()
 
     def _is_over(self) -> bool:
-        parties = (*self._publishers, *self._subscribers)
+        parties = self._parties
         return all(each.is_done for each in parties) or any(each.error for each in parties)
 
     def _until(
@@ -144,7 +150,7 @@ class Rehearsal:
             self._step(world, samples)
 
     def _step(self, world: SimulatedWorld, samples: list[CounterSamples]) -> None:
-        for each in (*self._publishers, *self._subscribers):
+        for each in self._parties:
             if not each.error:
                 try:
                     each.step()
@@ -190,7 +196,7 @@ class Rehearsal:
             print(f"simulated {sent} {read} {self._total_bytes}", flush=True)
 
     def _write(self, world: SimulatedWorld) -> None:
-        """Leave the accounts of the middlebox and of the hosts' sockets, and what the world says."""
+        """Leave the accounts of middlebox and sockets, and what the world says of itself."""
         folder, kernel = self._folder, world.kernel
         links = {}
         for link, name in enumerate(LINKS):
@@ -230,15 +236,13 @@ class Rehearsal:
         exits = [
             ProcessExit(f"{host.name}/driver", "driver", 0, True, log, "") for host in world.hosts
         ]
-        for role, parties in (("publisher", self._publishers), ("subscriber", self._subscribers)):
-            for each in parties:
-                place = each.traffic.from_host if role == "publisher" else each.traffic.to_host
-                code = int(bool(each.error)) if each.is_done or each.error else None
-                exits.append(
-                    ProcessExit(
-                        f"{place}/{role}-{each.traffic.id}", role, code, code is None, log, each.error
-                    )
-                )
+        for each in self._parties:
+            is_publisher = isinstance(each, Publisher)
+            role = "publisher" if is_publisher else "subscriber"
+            place = each.traffic.from_host if is_publisher else each.traffic.to_host
+            name = f"{place}/{role}-{each.traffic.id}"
+            code = int(bool(each.error)) if each.is_done or each.error else None
+            exits.append(ProcessExit(name, role, code, code is None, log, each.error))
         return exits
 
 

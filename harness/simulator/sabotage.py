@@ -50,9 +50,7 @@ class Sabotage:
         """Whether this traffic's subscriber damages a message."""
         return self._name == FLIP_BYTE
 
-    def step(
-        self, world: SimulatedWorld, case: Case, subscribers: Sequence[Subscriber]
-    ) -> None:
+    def step(self, world: SimulatedWorld, case: Case, subscribers: Sequence[Subscriber]) -> None:
         """Do the ordered harm once there is an image to do it to."""
         if self._is_done or self._name not in (LYING_COUNTER, NAK_WHEN_UNRELIABLE):
             return

@@ -112,7 +112,7 @@ def work(agents: Agents, now_ns: int) -> int:
     """The numeric turn of each agent of a driver. Returns an amount of work."""
     work_count = conductor_state.track(agents.conductor, now_ns, now_ns // _NS_PER_MS)
     work_count += sender.do_work(agents.sender, now_ns)
-    return work_count + receiver.do_work(agents.receiver, now_ns)
+    return int(work_count + receiver.do_work(agents.receiver, now_ns))
 
 
 @bare_kernel
@@ -230,7 +230,7 @@ def _empty_outbox(world: World, now_ns: int) -> int:
         ):
             world.lost[1 - datagram["link"], FLOODED] += 1
     out.empty(outbox)
-    return count
+    return int(count)
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int) -> Any:

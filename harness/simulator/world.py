@@ -77,9 +77,7 @@ class SimulatedWorld:
         left.turn(is_wanted=bool(needs & LEFT))
         right.turn(is_wanted=bool(needs & RIGHT))
 
-    def until(
-        self, condition: Callable[[], Any], what: str, limit_ns: int = 20_000_000_000
-    ) -> Any:
+    def until(self, condition: Callable[[], Any], what: str, limit_ns: int = 20_000_000_000) -> Any:
         """Go on until something is so. Raises TimeoutError naming what was waited for."""
         end_ns = self.now_ns + limit_ns
         while not (found := condition()):
