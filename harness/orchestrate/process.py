@@ -42,6 +42,18 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIME
     return done.stdout
 
 
+def pass_through(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
+    """Run a command on our own terminal and return its exit code, 128 + N if signal N ended it."""
+    with subprocess.Popen(argv, env=dict(env)) as running:
+        try:
+            code = running.wait()
+        except BaseException:
+            running.terminate()
+            running.wait()
+            raise
+    return code if code >= 0 else 128 - code
+
+
 def dying_with_us(argv: Sequence[str]) -> list[str]:
     """Return the command that ends when its parent does, where the machine has such a thing."""
     wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []

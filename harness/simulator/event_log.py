@@ -93,6 +93,7 @@ def note_datagram(
     if log.tape.size == 0:
         return
     at = state[USED]
+    assert at + TAPE_BYTES + length + 8 <= log.tape.size
     put_i64(log.tape, at + TAPE_TIME, now_ns)
     put_i32(log.tape, at + TAPE_LENGTH, length)
     log.tape[at + TAPE_HOST] = host

@@ -33,12 +33,21 @@ class Host:
     """One host: its driver, its client, and their turns in Python."""
 
     def __init__(
-        self, name: str, address: str, directory: Path, clock: VirtualClock, seed: int
+        self,
+        name: str,
+        address: str,
+        directory: Path,
+        clock: VirtualClock,
+        seed: int,
+        shell_interval_ns: int = SHELL_INTERVAL_NS,
     ) -> None:
+        """`shell_interval_ns` is the longest time between two turns of its Python."""
         self.name = name
         self.address = address
         self.directory = directory
         self._clock = clock
+        self._shell_interval_ns = shell_interval_ns
+        self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
         self.errors: list[Exception] = []
         """What the client could tell nobody else."""
         self._links = link.make_links(MAILBOXES, RING_BYTES)
@@ -82,10 +91,10 @@ class Host:
         now_ns = self._clock.now_ns()
         work_count = 0
         if is_wanted or now_ns >= self._shell_ns:
-            self._shell_ns = now_ns + SHELL_INTERVAL_NS
+            self._shell_ns = now_ns + self._shell_interval_ns
             work_count = self.driver.conductor.do_work(now_ns)
         if work_count or now_ns >= self._client_ns:
-            self._client_ns = now_ns + CLIENT_INTERVAL_NS
+            self._client_ns = now_ns + self._client_interval_ns
             self.client.invoke()
 
     def close(self) -> None:

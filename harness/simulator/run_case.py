@@ -9,6 +9,7 @@ simulator cannot stand in for is Unsupported, before anything begins.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,6 +28,7 @@ from harness.middlebox.report import DecisionLog, link_account
 from harness.middlebox.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS
 from harness.scenario.case import Case
 from harness.simulator import event_log, flight, turn
+from harness.simulator.blame import in_one_line, is_drivers
 from harness.simulator.capture import Captures
 from harness.simulator.counter_samples import CounterSamples
 from harness.simulator.publisher import Publisher
@@ -73,6 +75,7 @@ class Rehearsal:
         self._publishers: list[Publisher] = []
         self._subscribers: list[Subscriber] = []
         self._overran = ""
+        self._driver_error = ""
         self._told_s = 0.0
 
     def run(self) -> int:
@@ -90,6 +93,11 @@ class Rehearsal:
             world.on_full = empty
             try:
                 self._walk(world, samples)
+            except Exception as error:
+                if isinstance(error, Unsupported) or not is_drivers(error):
+                    raise
+                self._driver_error = f"raised {in_one_line(error)}"
+                print(traceback.format_exc(), flush=True)
             finally:
                 for each in samples:
                     each.close(self._now_ns(world))
@@ -97,7 +105,7 @@ class Rehearsal:
                 decisions.drain(world.kernel.engine)
                 decisions.close()
                 self._write(world)
-        return int(any(each.error for each in self._parties))
+        return int(bool(self._driver_error) or any(each.error for each in self._parties))
 
     @property
     def _parties(self) -> list[Publisher | Subscriber]:
@@ -233,8 +241,10 @@ class Rehearsal:
 
     def _exits(self, world: SimulatedWorld) -> list[ProcessExit]:
         log = self._folder.simulator_log.name
+        error = self._driver_error
         exits = [
-            ProcessExit(f"{host.name}/driver", "driver", 0, True, log, "") for host in world.hosts
+            ProcessExit(f"{each.name}/driver", "driver", int(bool(error)), not error, log, error)
+            for each in world.hosts
         ]
         for each in self._parties:
             is_publisher = isinstance(each, Publisher)

@@ -25,7 +25,7 @@ from harness.middlebox import engine as rules_engine
 from harness.middlebox import outbox as out
 from harness.middlebox.state import DECISIONS, Engine
 from harness.middlebox.waiting import next_due_ns
-from harness.simulator import event_log, flight
+from harness.simulator import event_log, flight, stream_audit, stream_traffic
 from harness.simulator.event_log import RECEIVED, SENT, EventLog
 from harness.simulator.flight import (
     DESTINATION,
@@ -34,6 +34,7 @@ from harness.simulator.flight import (
     SOURCE_LENGTH,
     Flight,
 )
+from harness.simulator.stream_audit import Audit
 
 # Cells of `state`.
 NOW, IDLE, TURN, IDLE_MAX, DELAY, COUNTERS_FROM, COUNTERS_END = range(7)
@@ -45,8 +46,9 @@ UNHEARD, OVERFLOWS, FLOODED = range(3)
 """Datagrams that nobody at the host listened for, that found a mailbox full, that found the wire to
 it full."""
 
-# What `run` returns, as bits: which hosts' conductors need Python, and whether a buffer is full.
-LEFT, RIGHT, FULL = 1, 2, 4
+# What `run` returns, as bits: which hosts' conductors need Python, whether a buffer is full,
+# whether the audit has something to say.
+LEFT, RIGHT, FULL, AUDIT = 1, 2, 4, 8
 TIME_OVER = 0
 
 _NS_PER_MS = 1_000_000
@@ -70,6 +72,7 @@ class World(NamedTuple):
     there: Flight  # a->b
     back: Flight  # b->a
     events: EventLog
+    audit: Audit
     scratch: Any  # uint8: an envelope and the longest datagram
     state: Any  # int64, one cell each
     lost: Any  # int64[host, 3]
@@ -79,44 +82,69 @@ class World(NamedTuple):
 def run(world: World, until_ns: int) -> int:
     """Take turns until a time, at least one, or until the shell is needed.
 
-    Returns: TIME_OVER, or the bits LEFT, RIGHT and FULL
+    Returns: TIME_OVER, or the bits LEFT, RIGHT, FULL and AUDIT
     """
-    state = world.state
+    # One function on purpose: each level between this one and the agents' kernels would have the
+    # compiler go through all of them once more.
+    state, left, right = world.state, world.left, world.right
     while True:
-        work_count = take(world)
-        needs = needed(world)
+        now_ns = state[NOW]
+        work_count = _land(world, world.there, right.links, 1, now_ns)
+        work_count += _land(world, world.back, left.links, 0, now_ns)
+        work_count += _publish(world)
+        now_ms = now_ns // _NS_PER_MS
+        work_count += conductor_state.track(left.conductor, now_ns, now_ms)
+        work_count += sender.do_work(left.sender, now_ns)
+        work_count += receiver.do_work(left.receiver, now_ns)
+        work_count += conductor_state.track(right.conductor, now_ns, now_ms)
+        work_count += sender.do_work(right.sender, now_ns)
+        work_count += receiver.do_work(right.receiver, now_ns)
+        work_count += _depart(world, left.links, 0, now_ns)
+        work_count += _depart(world, right.links, 1, now_ns)
+        # Readers come last: what an agent sent is judged by what it could have seen.
+        work_count += _read(world)
+        while not rules_engine.release(world.engine, now_ns):
+            _empty_outbox(world, now_ns)
+        work_count += _empty_outbox(world, now_ns)
+        stream_audit.note_decisions(world.audit, world.engine)
+        _note_counters(world, now_ns)
+        needs = _needed(world)
         _advance(world, work_count, until_ns)
         if needs != 0 or state[NOW] >= until_ns:
             return needs
 
 
 @bare_kernel
-def take(world: World) -> int:
-    """One turn; the clock stands still. Returns an amount of work."""
-    now_ns = world.state[NOW]
-    work_count = _land(world, world.there, world.right.links, 1, now_ns)
-    work_count += _land(world, world.back, world.left.links, 0, now_ns)
-    work_count += work(world.left, now_ns)
-    work_count += work(world.right, now_ns)
-    work_count += _depart(world, world.left.links, 0, now_ns)
-    work_count += _depart(world, world.right.links, 1, now_ns)
-    while not rules_engine.release(world.engine, now_ns):
-        _empty_outbox(world, now_ns)
-    work_count += _empty_outbox(world, now_ns)
-    note_state(world, now_ns)
-    return work_count
+def _publish(world: World) -> int:
+    """The turn of publishers that are kernels."""
+    audit, count = world.audit, 0
+    for index in range(audit.streams.size):
+        stream = audit.streams[index]
+        if stream["is_flowing"]:
+            near = world.left.conductor.counters
+            if stream["from_host"] != 0:
+                near = world.right.conductor.counters
+            count += stream_traffic.publish(audit, index, near)
+    return count
 
 
 @bare_kernel
-def work(agents: Agents, now_ns: int) -> int:
-    """The numeric turn of each agent of a driver. Returns an amount of work."""
-    work_count = conductor_state.track(agents.conductor, now_ns, now_ns // _NS_PER_MS)
-    work_count += sender.do_work(agents.sender, now_ns)
-    return int(work_count + receiver.do_work(agents.receiver, now_ns))
+def _read(world: World) -> int:
+    """The turn of readers that are kernels; what must hold is looked at beside it."""
+    audit, count = world.audit, 0
+    for index in range(audit.streams.size):
+        stream = audit.streams[index]
+        if stream["is_flowing"]:
+            near, far = world.left.conductor.counters, world.right.conductor.counters
+            if stream["from_host"] != 0:
+                near, far = far, near
+            count += stream_traffic.read(audit, index, far)
+            stream_audit.check_counters(audit, index, near, far)
+    return count
 
 
 @bare_kernel
-def note_state(world: World, now_ns: int) -> None:
+def _note_counters(world: World, now_ns: int) -> None:
     """Take down what has changed in the counters of both hosts."""
     first, end = world.state[COUNTERS_FROM], world.state[COUNTERS_END]
     event_log.note_counters(world.events, now_ns, 0, world.left.conductor.counters, first, end)
@@ -124,7 +152,7 @@ def note_state(world: World, now_ns: int) -> None:
 
 
 @bare_kernel
-def needed(world: World) -> int:
+def _needed(world: World) -> int:
     """Whether something waits that only Python can do."""
     needs = 0
     if conductor_state.needs_shell(world.left.conductor):
@@ -133,6 +161,8 @@ def needed(world: World) -> int:
         needs |= RIGHT
     if world.engine.state[DECISIONS] > len(world.engine.decisions) // 2:
         needs |= FULL
+    if stream_audit.is_over(world.audit):
+        needs |= AUDIT
     if not event_log.has_room(world.events, world.events.tape.size // 2):
         needs |= FULL
     return needs
@@ -168,6 +198,7 @@ def _land(world: World, wire: Flight, links: Links, host: int, now_ns: int) -> i
         count += 1
         envelope, length = flight.envelope_at(at), flight.length_of(wire, at)
         memory = wire.memory
+        stream_audit.on_landed(world.audit, host, memory, envelope + ENVELOPE_LENGTH, length)
         event_log.note_datagram(world.events, now_ns, host, RECEIVED, memory, envelope, length)
         to = memory[envelope + DESTINATION :]
         mailbox = link.find(links, to, memory[envelope + DESTINATION_LENGTH])
@@ -205,6 +236,7 @@ def _depart(world: World, links: Links, host: int, now_ns: int) -> int:
             put_i32(buf, SOURCE_LENGTH, mailbox.local_length)
             put_i32(buf, DESTINATION_LENGTH, name_length)
             event_log.note_datagram(world.events, now_ns, host, SENT, buf, 0, length)
+            stream_audit.on_sent(world.audit, host, buf, ENVELOPE_LENGTH, length)
             if not rules_engine.has_room(world.engine, ENVELOPE_LENGTH, length):
                 _empty_outbox(world, now_ns)
             rules_engine.offer(world.engine, buf, 0, ENVELOPE_LENGTH, length, host, now_ns)

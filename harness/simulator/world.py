@@ -23,8 +23,9 @@ from harness.middlebox.state import DECISIONS, make_engine
 from harness.scenario.case import Case
 from harness.simulator import event_log, flight, turn
 from harness.simulator.flight import ENVELOPE_LENGTH
-from harness.simulator.host import Host
-from harness.simulator.turn import FULL, LEFT, RIGHT, World
+from harness.simulator.host import SHELL_INTERVAL_NS, Host
+from harness.simulator.stream_audit import Audit, make_audit
+from harness.simulator.turn import AUDIT, FULL, LEFT, RIGHT, World
 from harness.simulator.virtual_time import VirtualClock
 
 DELAY_NS = 50_000
@@ -33,6 +34,8 @@ IDLE_MAX_NS = 200_000
 WIRE_BYTES = 4 << 20
 """All that one direction of the wire can hold: far more than the windows of a case's streams."""
 DATAGRAM_LENGTH_MAX = 65_504
+NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
+"""For worlds whose streams are published and read by applications in Python."""
 COUNTERS_WATCHED = 256
 """Counters whose changes are events; drivers take ids from zero."""
 SYSTEM_COUNTERS = 46
@@ -68,14 +71,18 @@ class SimulatedWorld:
         while self.now_ns < until_ns:
             self.go_on(until_ns)
 
-    def go_on(self, until_ns: int) -> None:
-        """Let the world go on up to a time, or until Python has had something to do."""
+    def go_on(self, until_ns: int) -> bool:
+        """Let the world go on up to a time, or until Python has had something to do.
+
+        Returns whether the audit has something to say.
+        """
         left, right = self.hosts
         needs = turn.run(self.kernel, min(until_ns, left.next_ns, right.next_ns))
         if needs & FULL:
             self.on_full()
         left.turn(is_wanted=bool(needs & LEFT))
         right.turn(is_wanted=bool(needs & RIGHT))
+        return bool(needs & AUDIT)
 
     def until(self, condition: Callable[[], Any], what: str, limit_ns: int = 20_000_000_000) -> Any:
         """Go on until something is so. Raises TimeoutError naming what was waited for."""
@@ -95,10 +102,13 @@ def open_world(
     case: Case,
     folder: Path,
     *,
+    audit: Audit = NO_AUDIT,
     tape_length: int = 0,
     delay_ns: int = DELAY_NS,
     turn_ns: int = TURN_NS,
     idle_max_ns: int = IDLE_MAX_NS,
+    shell_interval_ns: int = SHELL_INTERVAL_NS,
+    counters_watched: int = COUNTERS_WATCHED,
 ) -> Iterator[SimulatedWorld]:
     """Make the two hosts of a case and what joins them; the drivers' files lie in `folder`.
 
@@ -112,12 +122,19 @@ def open_world(
             closing.callback(shutil.rmtree, folder / each.name, ignore_errors=True)
         left, right = (
             closing.enter_context(
-                Host(each.name, each.address, folder / each.name, clock, chance.getrandbits(63))
+                Host(
+                    each.name,
+                    each.address,
+                    folder / each.name,
+                    clock,
+                    chance.getrandbits(63),
+                    shell_interval_ns,
+                )
             )
             for each in case.hosts
         )
         longest = max((each.mtu for each in case.traffic), default=1_408)
-        state[turn.COUNTERS_FROM], state[turn.COUNTERS_END] = SYSTEM_COUNTERS, COUNTERS_WATCHED
+        state[turn.COUNTERS_FROM], state[turn.COUNTERS_END] = SYSTEM_COUNTERS, counters_watched
         kernel_world = World(
             left=left.agents,
             right=right.agents,
@@ -126,7 +143,8 @@ def open_world(
             ),
             there=flight.make_flight(WIRE_BYTES),
             back=flight.make_flight(WIRE_BYTES),
-            events=event_log.make_event_log(tape_length, COUNTERS_WATCHED),
+            audit=audit,
+            events=event_log.make_event_log(tape_length, counters_watched),
             scratch=np.zeros(ENVELOPE_LENGTH + DATAGRAM_LENGTH_MAX, dtype=np.uint8),
             state=state,
             lost=np.zeros((2, 3), dtype=np.int64),
