@@ -24,6 +24,9 @@ class Simulation:
     "Of counters."
     simulated_ns: int
     "How long the run took on its own clock."
+    traffic_started_ns: int = 0
+    "When the publishers began, on the clock of all stamps of the run; 0 when they did not."
+    traffic_ended_ns: int = 0
     overran: str = ""
     "Why the traffic was ended before its end; empty otherwise."
     exits: list[ProcessExit] = field(default_factory=list)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from harness.cli import exit_code, scenarios
+from harness.cli.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
     from harness.orchestrate.phases import Fidelity
@@ -47,8 +48,33 @@ if TYPE_CHECKING:
     help="Make the subject misbehave on purpose, to see that the judge notices.",
 )
 @click.option(
+    "--kernel",
+    type=click.Choice(["host", "uml"]),
+    default="host",
+    help="This machine's kernel, or User Mode Linux, which has netem.  [default: host]",
+)
+@click.option(
+    "--publisher",
+    metavar="PEER",
+    default="ours",
+    help="Driver on the publisher's host: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
+)
+@click.option(
+    "--subscriber",
+    metavar="PEER",
+    default="ours",
+    help="Driver on the subscriber's host, likewise.  [default: ours]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1, max=64),
+    default=1,
+    help="How many runs are made at once.  [default: 1]",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
 )
+@ci_options
 def run(
     scenario: tuple[str, ...],
     fidelity: str | None,
@@ -57,7 +83,13 @@ def run(
     payload: Path | None,
     out: Path,
     sabotage: str | None,
+    kernel: str,
+    publisher: str,
+    subscriber: str,
+    jobs: int,
     as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
 ) -> int:
     """Make runs of SCENARIO..., judge them, and write an HTML report.
 
@@ -69,21 +101,31 @@ def run(
       windtunnel run loss/reliable-2pct --seed 7
       windtunnel run reorder/reliable-swap-and-hold --seeds 10 --fidelity netns
       windtunnel run my-scenario.yaml --payload capture.tar --json | jq .outcome
+      windtunnel run --publisher aeronmd:build/aeronmd --subscriber pyaeron
     """
     files = scenarios.find_all(scenario)
 
     from harness.cli.display import choose
     from harness.cli.failure import one_line
     from harness.cli.machine import default_fidelity
-    from harness.orchestrate import privileges, subject
+    from harness.orchestrate import peers, privileges, subject
     from harness.orchestrate.runner import run_suite
 
     if sabotage is not None and sabotage not in subject.SABOTAGES:
         raise click.UsageError(f"--sabotage is one of {', '.join(subject.SABOTAGES)}")
+    if kernel == "uml":
+        from harness.cli import in_kernel
+
+        options: dict[str, object] = {"seed": seed, "seeds": seeds, "payload": payload, "out": out}
+        switches = ("--json",) if as_json else ()
+        options |= {"fidelity": fidelity or "netns", "sabotage": sabotage}
+        options |= {"publisher": publisher, "subscriber": subscriber, "jobs": jobs}
+        return in_kernel.run(files, options, switches)
     chosen = fidelity or default_fidelity()
     with one_line():
         if chosen == "netns":
             privileges.acquire()
+        tested = peers.pair(publisher, subscriber, chosen, out.resolve() / peers.STORE)
         with choose(as_json) as display:
             result = run_suite(
                 files,
@@ -94,8 +136,11 @@ def run(
                 out=out,
                 on_event=display.on_event,
                 sabotage=sabotage,
+                tested=tested,
+                jobs=jobs,
             )
         report = write_report(result.suite_dir)
+        _write_ci_files(result.suite_dir, junit, markdown)
     _tell(result, report, as_json)
     return result.exit_code
 
@@ -109,6 +154,16 @@ def write_report(suite_dir: Path) -> Path | None:
     except OSError as error:
         click.echo(f"windtunnel: the report could not be written: {error}", err=True)
         return None
+
+
+def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) -> None:
+    from harness.artifact.run_dir import SuiteDir
+    from harness.artifact.suite import Suite
+    from reports.outcomes import of_suite
+
+    suite = Suite.read(SuiteDir(suite_dir).document)
+    if suite is not None and (junit or markdown):
+        write_ci_files(of_suite(suite_dir, suite), junit, markdown)
 
 
 def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:

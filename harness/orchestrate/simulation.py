@@ -22,13 +22,14 @@ from harness.orchestrate.phases import READY_TIMEOUT_S, STOP_TIMEOUT_S, Run
 from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import Keeper, LocalProcess
 from harness.orchestrate.state import LabState
-from harness.orchestrate.subject import UNSUPPORTED_EXIT_CODE, simulator_command
+from harness.orchestrate.subject import OURS, UNSUPPORTED_EXIT_CODE, simulator_command
 from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed, Watched
 from harness.topology.model import Topology
 
 NAME = "sim"
 ROLE = "simulator"
+TRAFFIC = "traffic"
 SUBJECT_FAILED = 1
 PROGRESS = "simulated "
 POLL_S = 0.05
@@ -113,9 +114,13 @@ class SimulatedRun(Run):
     """A run whose traffic is one process's affair."""
 
     def forward(self) -> None:
+        for host in self._hosts:
+            tested = self.order.subject(host).name
+            if tested != OURS.name:
+                raise Unsupported(f"sim steps our own driver; host {host} is to have {tested}")
         self._phase("prepare", self._prepare)
         self._phase("lab", self.lab.up)
-        self._phase("traffic", self._simulate)
+        self._phase(TRAFFIC, self._simulate)
 
     def _simulate(self) -> None:
         folder = self.order.folder
@@ -175,6 +180,18 @@ class SimulatedRun(Run):
         if told is not None:
             self.manifest.processes += told.exits
             self.manifest.host_facts["events"] = told.digest
+            self._move_phases(told)
+
+    def _move_phases(self, told: Simulation) -> None:
+        """Put the phases on the clock of the run's stamps, on which all but the traffic is over."""
+        started_ns, ended_ns = told.traffic_started_ns, told.traffic_ended_ns
+        after = False
+        for phase in self.manifest.phases:
+            at_ns = ended_ns if after else started_ns
+            phase.started_ns = phase.ended_ns = at_ns
+            if phase.name == TRAFFIC:
+                phase.ended_ns = ended_ns
+                after = True
 
     def _told(self) -> Simulation | None:
         """What the simulator says of the run, or None where it did not come to that."""

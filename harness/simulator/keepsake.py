@@ -16,7 +16,7 @@ from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import Manifest
 from harness.artifact.run_dir import RunDir
 from harness.artifact.simulation import Simulation
-from harness.middlebox.report import DecisionLog, link_account
+from harness.middlebox.report import DecisionLog, link_account, rule_accounts
 from harness.simulator import event_log
 from harness.simulator.capture import Captures
 from harness.simulator.counter_samples import CounterSamples
@@ -79,7 +79,7 @@ class RunFolder(Keepsake):
         for each in self._samples:
             each.close(EPOCH_NS + world.now_ns)
         links = {name: link_account(engine, index) for index, name in enumerate(LINKS)}
-        Ledger(links).write(self.folder.ledger)
+        Ledger(links, rule_accounts(engine, world.case)).write(self.folder.ledger)
         state = world.kernel.events.state
         Simulation(
             digest=world.digest,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import ProcessExit
 from harness.artifact.run_dir import RunDir
 from harness.artifact.simulation import Simulation
-from harness.middlebox.report import DecisionLog, link_account
+from harness.middlebox.report import DecisionLog, link_account, rule_accounts
 from harness.middlebox.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS
 from harness.scenario.case import Case
 from harness.simulator import event_log, flight, turn
@@ -57,6 +58,11 @@ def require_supported(case: Case) -> None:
     for host in case.hosts:
         if ip_address(host.address).version != 4:
             raise Unsupported(f"sim has IPv4 hosts only; {host.name} is {host.address}")
+    if case.weather or case.backend != "relay":
+        raise Unsupported("sim has no weather of links, only faults of frames")
+    for fault in case.faults:
+        if fault.action == "readdress":
+            raise Unsupported(f"sim has no way back for the changed port of rule {fault.id}")
     for traffic in case.traffic:
         for name in _CLOCK_READERS:
             if f"{name}=" in f"{traffic.channel}|{traffic.receive}":
@@ -76,15 +82,25 @@ class Rehearsal:
         self._subscribers: list[Subscriber] = []
         self._overran = ""
         self._driver_error = ""
+        self._traffic_ns = [0, 0]
         self._told_s = 0.0
 
     def run(self) -> int:
         """Make the run and leave its files. Returns 0, or 1 if the subject failed."""
         case, folder = self._case, self._folder
-        with open_world(case, self._memory, tape_length=TAPE_BYTES) as world:
+        with (
+            ExitStack() as closing,
+            open_world(case, self._memory, tape_length=TAPE_BYTES) as world,
+        ):
             captures = Captures(folder, [each.name for each in case.hosts], world.kernel.events)
             decisions = DecisionLog(folder.decisions)
             samples = [CounterSamples(each, folder.host(each.name)) for each in world.hosts]
+
+            def close_samples() -> None:
+                for each in samples:
+                    each.close(self._now_ns(world))
+
+            closing.callback(close_samples)
 
             def empty() -> None:
                 captures.drain()
@@ -99,8 +115,6 @@ class Rehearsal:
                 self._driver_error = f"raised {in_one_line(error)}"
                 print(traceback.format_exc(), flush=True)
             finally:
-                for each in samples:
-                    each.close(self._now_ns(world))
                 captures.close()
                 decisions.drain(world.kernel.engine)
                 decisions.close()
@@ -132,7 +146,9 @@ class Rehearsal:
                 self._publishers.append(
                     Publisher(traffic, self._case.seed, payload, client, clock, skips=skips)
                 )
+            self._traffic_ns = [clock(), clock()]
             self._until(world, samples, self._is_over)
+            self._traffic_ns[1] = clock()
             self._settle(world, samples)
         finally:
             for publisher in self._publishers:
@@ -212,7 +228,7 @@ class Rehearsal:
             account.send_failures = int(kernel.lost[1 - link, turn.FLOODED])
             account.lag_ns = {"p50": 0, "p99": 0, "max": 0}
             links[name] = account
-        Ledger(links).write(folder.ledger)
+        Ledger(links, rule_accounts(kernel.engine, self._case)).write(folder.ledger)
         for index, host in enumerate(world.hosts):
             lost = kernel.lost[index]
             SnmpFacts(
@@ -228,6 +244,8 @@ class Rehearsal:
             datagrams=int(state[event_log.DATAGRAMS]),
             changes=int(state[event_log.CHANGES]),
             simulated_ns=world.now_ns - START_NS,
+            traffic_started_ns=self._traffic_ns[0],
+            traffic_ended_ns=self._traffic_ns[1],
             overran=self._overran,
             exits=self._exits(world),
         ).write(folder.simulation)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driver.logbuffer.appender import APPENDER
-from harness.artifact.decision import DROP, HOLD, NO_POSITION, SWAP
+from harness.artifact.decision import DISPLACE, DROP, HOLD, NO_POSITION, SWAP
 from harness.artifact.frame_class import DATA, HEARTBEAT, MALFORMED, NAK, PAD, SM
 from harness.dissect.bytes_at import i32_le, i64_le, u16_le
 from harness.dissect.expected_log import EXPECTED_FRAME
@@ -306,7 +306,12 @@ def note_decisions(audit: Audit, engine: Engine) -> None:
     while state[DECISIONS_SEEN] < engine.state[DECISIONS]:
         decision = engine.decisions[state[DECISIONS_SEEN]]
         state[DECISIONS_SEEN] += 1
-        if decision["position"] == NO_POSITION or decision["action"] not in (DROP, HOLD, SWAP):
+        if decision["position"] == NO_POSITION or decision["action"] not in (
+            DROP,
+            HOLD,
+            SWAP,
+            DISPLACE,
+        ):
             continue
         link, session_id = int(decision["link"]), decision["session_id"]
         index = find(audit, link, session_id, decision["stream_id"])

@@ -18,15 +18,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.artifact.frame_class import NAMES
+from harness.scenario.act import Action
 from harness.scenario.case import (
     LINK_NAMES,
     Case,
-    FaultCase,
     HostCase,
     Payload,
     TrafficCase,
 )
-from harness.scenario.model import ACTIONS
+from harness.scenario.fault_case import CountCase, FaultCase, PlaceCase, PlaceKind, WhenCase
 from harness.scenario.units import BILLION
 
 FRAMES_MIN, FRAMES_MAX = 200, 10_000
@@ -45,6 +45,8 @@ _EDGES = (-(1 << 31), (1 << 31) - 1, (1 << 31) - 2, -1, 0)
 _HEADER, _ALIGNMENT = 32, 32
 _DISTURBABLE = ("DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK")
 _SWAPPABLE = ("DATA", "PAD")
+ACTIONS: tuple[Action, ...] = ("drop", "duplicate", "hold", "swap", "displace")
+"""Those after which every stream must still be sound; damage and forgery have laws of their own."""
 assert set(_DISTURBABLE) <= set(NAMES.values())
 
 
@@ -77,7 +79,8 @@ class Choice:
         )
         faults = " ".join(
             f"({each.action} {each.share_ppb / 1e7:.4g}% {'+'.join(each.frame_types)} "
-            f"{'+'.join(each.links)}{f' {each.hold_ns / US:g}us' if each.hold_ns else ''})"
+            f"{'+'.join(each.links)}{f' {each.hold_ns / US:g}us' if each.hold_ns else ''}"
+            f"{_selected(each)})"
             for each in self.case.faults
         )
         return (
@@ -189,25 +192,80 @@ def _framed(shortest: int, longest: int, mtu: int) -> float:
 
 def _fault(chance: random.Random, index: int) -> FaultCase:
     action = chance.choice(ACTIONS)
-    types: Sequence[str] = _SWAPPABLE if action == "swap" else _DISTURBABLE
+    is_moved = action in ("swap", "displace")
+    types: Sequence[str] = _SWAPPABLE if is_moved else _DISTURBABLE
     picked = [each for each in types if chance.random() < 0.4] or [chance.choice(types)]
     links = chance.choice((LINK_NAMES, LINK_NAMES[:1], LINK_NAMES[1:]))
     share_ppb = _spread(chance, BILLION // 10_000, BILLION * 3 // 10)
     if chance.random() < 0.03:
         share_ppb = BILLION
+    hold_ns = _spread(chance, 10 * US, 50 * MS) if action in ("hold", "displace") else 0
+    positional = set(picked) <= set(_SWAPPABLE)
     return FaultCase(
         id=f"f{index}",
         links=tuple(links),
         frame_types=tuple(picked),
         action=action,
         share_ppb=share_ppb,
-        hold_ns=_spread(chance, 10 * US, 50 * MS) if action == "hold" else 0,
+        hold_ns=hold_ns,
+        ending="frames" if action == "displace" else "time",
+        ending_value=chance.randint(2, 20) if action == "displace" else 0,
+        copies=chance.choice((1, 1, 3)) if action == "duplicate" else 1,
+        attempt=_counted(chance, 3) if positional and chance.random() < 0.2 else CountCase(),
+        place=_place(chance) if positional and chance.random() < 0.2 else PlaceCase(),
+        when=_when(chance) if chance.random() < 0.2 else None,
+    )
+
+
+def _counted(chance: random.Random, most: int) -> CountCase:
+    first = chance.randint(1, most)
+    return CountCase(first=first, last=first + chance.randint(0, most))
+
+
+def _place(chance: random.Random) -> PlaceCase:
+    kinds: tuple[PlaceKind, ...] = ("range", "term-start", "term-end", "stream-end")
+    kind = chance.choice(kinds)
+    if kind != "range":
+        return PlaceCase(kind=kind)
+    start, length = _spread(chance, 1, 1 << 20), _spread(chance, 1, 1 << 16)
+    return PlaceCase(kind="range", start=start, length=length, every=chance.choice((0, 1 << 17)))
+
+
+def _when(chance: random.Random) -> WhenCase:
+    """A pulse, or one that comes again."""
+    for_ns = _spread(chance, MS, 50 * MS)
+    return WhenCase(
+        after_ns=_spread(chance, US, 50 * MS),
+        for_ns=for_ns,
+        every_ns=chance.choice((0, 3 * for_ns)),
     )
 
 
 def _spread(chance: random.Random, low: int, high: int) -> int:
     """A whole number, every doubling equally likely."""
     return min(high, max(low, round(low * math.pow(high / low, chance.random()))))
+
+
+def _selected(fault: FaultCase) -> str:
+    """What narrows a rule down, in as few words as possible."""
+    words = []
+    if fault.copies != 1:
+        words.append(f"x{fault.copies}")
+    if fault.ending == "frames":
+        words.append(f"by {fault.ending_value}")
+    if fault.attempt != CountCase():
+        words.append(f"attempt {fault.attempt.first}..{fault.attempt.last}")
+    if fault.place != PlaceCase():
+        place = fault.place
+        span = f" {place.start}+{place.length}/{place.every}" if place.kind == "range" else ""
+        words.append(f"{place.kind}{span}")
+    if fault.when is not None:
+        when = fault.when
+        words.append(
+            f"after {when.after_ns / US:g}us for {when.for_ns / US:g}us every "
+            f"{when.every_ns / US:g}us"
+        )
+    return "".join(f" {each}" for each in words)
 
 
 def _size(count_bytes: int) -> str:

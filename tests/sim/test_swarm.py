@@ -13,7 +13,7 @@ from harness.artifact.simulation import Simulation
 from harness.dissect.pcap import read_capture
 from harness.scenario.case import Case
 from harness.simulator.swarm import make_trial
-from harness.simulator.swarm_choice import choose
+from harness.simulator.swarm_choice import ACTIONS, choose
 from harness.simulator.trial import SABOTAGES
 
 REPOSITORY = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_seeds_choose_every_kind_of_trial():
     assert {each.reliable for each in traffic} == {True, False}
     assert {each.from_host for each in traffic} == {"a", "b"}
     assert {len(choice.case.traffic) for choice in choices} == {1, 2, 3}
-    assert {each.action for each in faults} == {"drop", "duplicate", "hold", "swap"}
+    assert {each.action for each in faults} == set(ACTIONS)
     assert {name for each in faults for name in each.frame_types} >= {"DATA", "SM", "NAK", "SETUP"}
     assert {each.initial_term_id for each in traffic} >= {-(1 << 31), (1 << 31) - 1, -1, 0}
     assert any(not choice.case.faults for choice in choices)
