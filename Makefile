@@ -46,6 +46,7 @@ nightly: lint test ## the slow round: also without the JIT, with bounds checks, 
 	@nice $(BIN)/python -m tests.fuzz
 	@$(BIN)/python -m tests.overload
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
+	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2
 
 bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")
 	@.ci/setup.sh test

@@ -169,10 +169,11 @@ kernels() {
   local sum
   sum=$(kernel_sum)
   grep -qsx "$sum" "$kernel_stamp" && return
-  say "compiling what changed of the kernels (from nothing about two minutes)"
+  say "compiling what changed of the kernels (from nothing about three minutes)"
   .venv/bin/python -m harness.warm_up >build/kernels-harness.log 2>&1 &
   local harness=$!
-  if .venv/bin/python -m driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness"; then
+  if .venv/bin/python -m driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness" \
+    && .venv/bin/python -m harness.simulator warm-up >build/kernels-simulator.log 2>&1; then
     printf '%s\n' "$sum" >"$kernel_stamp"
   else
     say "not all could be compiled, see build/kernels-*.log; the rest is compiled when needed"

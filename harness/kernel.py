@@ -21,9 +21,10 @@ from typing import Any, TypeVar
 
 import numba
 
-PACKAGE = "harness"
+PACKAGES = ("harness", "driver")
+"""Packages whose modules may hold kernels: rooms that run inside a host call the driver's."""
 SOURCE_ROOT = Path(__file__).resolve().parent.parent
-"""The folder that holds the package; imports are followed below it only."""
+"""The folder that holds the packages; imports are followed below it only."""
 
 _SETTINGS: Any = numba.config
 _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
@@ -48,7 +49,7 @@ def _file_of(module: str, source_root: Path) -> Path | None:
 
 @cache
 def imported_files(file: Path, source_root: Path = SOURCE_ROOT) -> frozenset[Path]:
-    """The files of this package that a file imports itself."""
+    """The files of these packages that a file imports itself."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
@@ -56,13 +57,13 @@ def imported_files(file: Path, source_root: Path = SOURCE_ROOT) -> frozenset[Pat
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    ours = (name for name in names if name.split(".")[0] == PACKAGE)
+    ours = (name for name in names if name.split(".")[0] in PACKAGES)
     files = (_file_of(name, source_root) for name in ours)
     return frozenset(found for found in files if found is not None and found != file)
 
 
 def reachable_files(file: Path, source_root: Path = SOURCE_ROOT) -> list[Path]:
-    """A file and all that it imports from this package, directly or not, sorted."""
+    """A file and all that it imports from these packages, directly or not, sorted."""
     seen = {file}
     pending = [file]
     while pending:
@@ -89,11 +90,24 @@ def kernel(function: _FUNCTION) -> _FUNCTION:
 
     With `NUMBA_DISABLE_JIT=1` the function runs as the plain Python that it is.
     """
+    return _compiled(function, {"cache": True, "nogil": True})
+
+
+def bare_kernel(function: _FUNCTION) -> _FUNCTION:
+    """The same without numba's runtime: no array is counted, and nothing can be allocated.
+
+    For kernels that pass the whole state of agents from call to call: counting would take a locked
+    instruction for each array of it. The arrays must outlive the call.
+    """
+    return _compiled(function, {"cache": True, "nogil": True, "_nrt": False})
+
+
+def _compiled(function: _FUNCTION, options: Any) -> _FUNCTION:
     if _SETTINGS.DISABLE_JIT:
         return function
     file = Path(function.__code__.co_filename).resolve()
     if file.is_relative_to(SOURCE_ROOT):
         _SETTINGS.CACHE_DIR = str(cache_root() / cache_folder(file))
-    compile_lazily: Any = numba.njit(cache=True, nogil=True)
+    compile_lazily: Any = numba.njit(**options)
     compiled: _FUNCTION = compile_lazily(function)
     return compiled

@@ -34,10 +34,13 @@ from driver.media_driver import (
     shared_agents,
 )
 from driver.media_driver.conductor import Conductor
+from driver.media_driver.conductor_state import ConductorState
 from driver.media_driver.context import INVOKER, SHARED, SHARED_NETWORK, Context
 from driver.media_driver.cpu_affinity import pin_thread
 from driver.media_driver.directory import leave_directory, take_directory, tell
 from driver.media_driver.loss_report import LossReport
+from driver.media_driver.receiver_state import ReceiverState
+from driver.media_driver.sender_state import SenderState
 from driver.media_driver.socket_buffer_check import check_socket_buffers, probe_buffers
 from driver.media_driver.timer_slack import wake_on_time
 
@@ -116,6 +119,11 @@ class MediaDriver:
                 self._run_receiver(0)
         idle.after_turn(parts.conductor.idle, 1)
         ring_buffer.read(self._cnc.to_driver, ring_buffer.make_scratch(self._cnc.to_driver))
+
+    @property
+    def agents(self) -> tuple[ConductorState, SenderState, ReceiverState]:
+        """The agents' state, for whoever steps their kernels instead of `invoke`."""
+        return self._parts.conductor, self._parts.sender, self._parts.receiver
 
     def _turn_sender(self) -> int:
         return int(sender.do_work(self._parts.sender, self.clock.now_ns()))

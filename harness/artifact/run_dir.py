@@ -5,6 +5,7 @@ runs/<suite-id>/               report.html  suite.json
   <scenario with / as ->-s<seed>/
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
     decisions.bin  ledger.json  verdict.json  relay.log
+    simulation.json  simulator.log          in place of relay.log, of a simulated run
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
       driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
@@ -192,6 +193,14 @@ class RunDir:
     @property
     def relay_log(self) -> Path:
         return self.path / "relay.log"
+
+    @property
+    def simulation(self) -> Path:
+        return self.path / "simulation.json"
+
+    @property
+    def simulator_log(self) -> Path:
+        return self.path / "simulator.log"
 
     @property
     def verdict(self) -> Path:

@@ -29,6 +29,7 @@ from harness.cli.report import report
 from harness.cli.run import run
 from harness.cli.stat import stat
 from harness.cli.streams import streams
+from harness.cli.swarm import swarm
 
 HELP = """Put Aeron streams into bad weather, and see what happens to them.
 
@@ -40,6 +41,7 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel run loss/reliable-2pct       one scenario, by name or by file
   windtunnel run loss/unreliable-2pct --seed 7 --payload big.tar
   windtunnel matrix --seeds 5             our driver and the real C driver, each against each
+  windtunnel swarm --seeds 2000           trials on virtual time, each chosen by its seed
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
   windtunnel doctor                       what this machine has, what will be used instead
@@ -106,7 +108,7 @@ def windtunnel(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-ABOUT_RUNS = (run, matrix, list_scenarios, explain, judge, report, decisions, doctor, clean)
+ABOUT_RUNS = (run, matrix, swarm, list_scenarios, explain, judge, report, decisions, doctor, clean)
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)
 for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench):
     windtunnel.add_command(command)

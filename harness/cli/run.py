@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -14,6 +14,7 @@ from harness.cli.verdict_text import outcome_mark
 
 if TYPE_CHECKING:
     from harness.artifact.suite import ScenarioResult
+    from harness.orchestrate.phases import Fidelity
     from harness.orchestrate.runner import SuiteResult
 
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 @click.argument("scenario", nargs=-1, shell_complete=scenarios.complete)
 @click.option(
     "--fidelity",
-    type=click.Choice(["netns", "compose"]),
-    help="Namespaces or containers as hosts.  [default: compose if a Docker engine answers]",
+    type=click.Choice(["netns", "compose", "sim"]),
+    help="Namespaces, containers or simulation.  [default: compose if a Docker engine answers]",
 )
 @click.option(
     "--seed",
@@ -142,7 +143,7 @@ def run(
         with choose(as_json) as display:
             result = run_suite(
                 files,
-                fidelity="compose" if chosen == "compose" else "netns",
+                fidelity=cast("Fidelity", chosen),
                 seed=seed,
                 seeds=seeds,
                 payload_file=payload,

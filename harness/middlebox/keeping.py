@@ -47,9 +47,8 @@ def keep(
     waiter["envelope_length"] = envelope_length
     waiter["frame_length"] = frame.length
     kept = waiting.buf[slot]
-    kept[:envelope_length] = buf[envelope:start]
-    kept_end = envelope_length + frame.length
-    kept[envelope_length:kept_end] = buf[frame.at : frame.at + frame.length]
+    out.copy_bytes(kept, 0, buf, envelope, envelope_length)
+    out.copy_bytes(kept, envelope_length, buf, frame.at, frame.length)
     if rule["ending"] != BY_TIME and frame.session != _NONE:
         waiter["ending"] = rule["ending"]
         waiter["value"] = _value(rule, frame)

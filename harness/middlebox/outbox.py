@@ -48,6 +48,13 @@ def make_outbox(datagrams: int, length: int) -> Outbox:
 
 
 @kernel
+def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length: int) -> None:
+    """Copy between two arrays; assigning a slice would allocate, lest the two be one."""
+    for index in range(length):
+        target[target_at + index] = source[source_at + index]
+
+
+@kernel
 def has_room(outbox: Outbox, datagrams: int, length: int) -> bool:
     """Whether so many datagrams of so many bytes together surely fit."""
     if outbox.counts[COUNT] + datagrams > len(outbox.datagrams):
@@ -81,8 +88,8 @@ def put(
     datagram["foreign"] = 0
     datagram["is_changed"] = 0
     datagram["source_port"] = 0
-    outbox.buf[start:middle] = envelope_buf[envelope_at : envelope_at + envelope_length]
-    outbox.buf[middle : middle + length] = buf[at : at + length]
+    copy_bytes(outbox.buf, start, envelope_buf, envelope_at, envelope_length)
+    copy_bytes(outbox.buf, middle, buf, at, length)
     used = middle + length
     outbox.counts[USED] = used + -used % _ALIGNMENT
     outbox.counts[COUNT] += 1

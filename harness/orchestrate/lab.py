@@ -55,7 +55,7 @@ class Lab(Protocol):
     """
 
     name: str
-    """The fidelity: `netns` or `compose`."""
+    """The fidelity: `netns`, `compose` or `sim`."""
 
     def up(self) -> None:
         """Build everything; on failure raise LabError and leave nothing behind."""

@@ -15,6 +15,7 @@ from harness.topology.model import Topology
 
 NETNS = "netns"
 COMPOSE = "compose"
+SIM = "sim"
 
 _PACKAGES = {
     "ip": "iproute2",
@@ -39,8 +40,8 @@ def require(fidelity: str) -> None:
         from harness.orchestrate import containers
 
         containers.require()
-    else:
-        raise LabError(f"fidelity {fidelity!r}: expected {NETNS} or {COMPOSE}")
+    elif fidelity != SIM:
+        raise LabError(f"fidelity {fidelity!r}: expected {NETNS}, {COMPOSE} or {SIM}")
 
 
 def make(fidelity: str, topology: Topology, *, records: Path, runs: Path) -> Lab:
@@ -53,4 +54,8 @@ def make(fidelity: str, topology: Topology, *, records: Path, runs: Path) -> Lab
         from harness.orchestrate.containers import ComposeLab
 
         return ComposeLab(topology, records, runs)
+    if fidelity == SIM:
+        from harness.orchestrate.simulation import SimulatedLab
+
+        return SimulatedLab(topology, records)
     return NetnsLab(topology, records)

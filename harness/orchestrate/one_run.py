@@ -20,6 +20,7 @@ from harness.orchestrate.cancel import Cancellation, Cancelled
 from harness.orchestrate.event import OnEvent, RunEvent
 from harness.orchestrate.lab import Lab, LabError
 from harness.orchestrate.phases import Order, Run, Tell
+from harness.orchestrate.simulation import SimulatedRun
 from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed
 from harness.orchestrate.weather import Weather
@@ -62,7 +63,7 @@ def make_run(
 def _walk(order: Order, tell: Tell, cancellation: Cancellation) -> None:
     """Walk one run's phases, leaving a manifest and an empty machine whatever happens."""
     lab = _lab(order)
-    run = Run(order, lab, tell)
+    run = (SimulatedRun if order.fidelity == labs.SIM else Run)(order, lab, tell)
     hurry = True
     try:
         if order.fidelity not in order.scenario.fidelity:

@@ -44,7 +44,7 @@ STOP_TIMEOUT_S = 15.0
 QUIET_S = 0.2
 """How long the link is left alone after the last workload has ended."""
 
-Fidelity = Literal["netns", "compose"]
+Fidelity = Literal["netns", "compose", "sim"]
 Tell = Callable[..., None]
 
 
@@ -123,7 +123,7 @@ class Run:
         self._write_case()
         need = space.need(self.order.scenario)
         space.require(self.order.folder.path, need.disk_bytes, "the run folder")
-        if self.order.fidelity == "netns":
+        if self.order.fidelity != "compose":
             space.require(MEMORY_ROOT, need.memory_bytes, "the drivers' files")
 
     def _write_case(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,24 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIME
         text = (done.stderr or done.stdout).decode(errors="replace").strip()
         raise LabError(f"`{' '.join(argv)}` failed with exit code {done.returncode}: {text}")
     return done.stdout
+
+
+def pass_through(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
+    """Run a command on our own terminal and return its exit code, 128 + N if signal N ended it."""
+    with subprocess.Popen(argv, env=dict(env)) as running:
+        try:
+            code = running.wait()
+        except BaseException:
+            running.terminate()
+            running.wait()
+            raise
+    return code if code >= 0 else 128 - code
+
+
+def dying_with_us(argv: Sequence[str]) -> list[str]:
+    """Return the command that ends when its parent does, where the machine has such a thing."""
+    wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    return [*wrapper, *argv]
 
 
 def tail_of(log: Path, lines: int = 5) -> str:

@@ -49,7 +49,7 @@ class LabState:
     token: str
     run_id: str
     kind: str
-    """The fidelity: `netns` or `compose`."""
+    """The fidelity: `netns`, `compose` or `sim`."""
     namespaces: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     """Removed with all their contents; each is below `MEMORY_ROOT`."""

@@ -5,6 +5,7 @@
     subscriber  python -m harness.workload subscriber ... (the same)
     saboteur    python -m harness.workload saboteur ... --sabotage NAME (the same)
     relay       python -m harness.middlebox --case F --left IF --right IF --out DIR
+    simulator   python -m harness.simulator run --case F --out DIR --memory DIR
     sampler     python -m harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
 The subject is the driver together with the workloads that speak to it. Our programs print `ready`
@@ -147,6 +148,16 @@ def relay_command(python: str, *, case: str, left: str, right: str, out: str) ->
         *("--right", right),
         *("--out", out),
     ]
+
+
+def simulator_command(python: str, *, case: str, out: str, memory: str, sabotage: str) -> list[str]:
+    argv = [
+        *(python, "-m", "harness.simulator", "run"),
+        *("--case", case),
+        *("--out", out),
+        *("--memory", memory),
+    ]
+    return [*argv, "--sabotage", sabotage] if sabotage else argv
 
 
 def sampler_command(python: str, *, directory: str, out: str) -> list[str]:

@@ -81,7 +81,7 @@ class Case(Part):
     name: str
     about: str
     seed: int
-    fidelity: Literal["netns", "compose"]
+    fidelity: Literal["netns", "compose", "sim"]
     hosts: tuple[HostCase, HostCase]
     """The link's first and second host."""
     payload: Payload
@@ -132,7 +132,7 @@ def resolve(
     scenario: Scenario,
     *,
     seed: int,
-    fidelity: Literal["netns", "compose"],
+    fidelity: Literal["netns", "compose", "sim"],
     addresses: Mapping[str, str],
     payload: Payload,
 ) -> Case:

@@ -156,7 +156,7 @@ class Scenario(Table):
     """Intent, criteria in words, and what is not covered."""
 
     seeds: Seeds
-    fidelity: tuple[Literal["netns", "compose"], ...] = Field(
+    fidelity: tuple[Literal["netns", "compose", "sim"], ...] = Field(
         default=("netns", "compose"), strict=False, min_length=1
     )
     """Where it can run; default everywhere."""

@@ -7,6 +7,7 @@ reassembles messages. Refuses to know what the frames mean.
 import struct
 import time
 import zlib
+from collections.abc import Callable
 from typing import BinaryIO
 
 from driver.client.image import Image
@@ -23,14 +24,15 @@ assert _RECORD.size == FRAME_SEEN.itemsize
 class Tap:
     """Copies the headers of an image's frames, and sums of their payloads, to a file."""
 
-    def __init__(self, frames: BinaryIO) -> None:
+    def __init__(self, frames: BinaryIO, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self._frames = frames
+        self._clock_ns = clock_ns
         self._now_ns = 0
         self.frame_count = 0
 
     def poll(self, image: Image) -> int:
         """Write down what has become readable. Returns how many frames."""
-        self._now_ns = time.time_ns()
+        self._now_ns = self._clock_ns()
         return image.poll_frames(self._on_frame, FRAME_LIMIT)
 
     def _on_frame(self, position: int, frame: memoryview) -> None:

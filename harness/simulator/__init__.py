@@ -1,0 +1,11 @@
+"""Two hosts, their drivers and clients, and the link between them, in one process on virtual time.
+
+    host a                                                     host b
+    client --- driver --mailbox--> middlebox --flight--> mailbox--> driver --- client
+               agents <-mailbox<--flight-- engine <-------mailbox-- agents
+
+The drivers' own agents, conductors and clients are at work, and the middlebox's own engine; what is
+stood in for are sockets, the wire, clocks and chance. Nothing moves but by steps, and all chance
+descends from one seed, so a run can be made again bit by bit. As a room that runs inside hosts it
+uses the driver; nobody imports it, it runs as a process (`python -m harness.simulator`).
+"""

@@ -1,0 +1,127 @@
+"""All that happens in a world, as one number; and, where it is wanted, the datagrams themselves.
+
+    datagram   (time, host, way, bytes) --+--> digest, 64 bits
+    counter    (time, host, id, value)  --+
+    datagram   ---------------------------+--> tape, drained by the shell into capture files
+
+Two runs of one seed must end with one digest. It tells runs apart, it does not defend against
+anybody: each word is mixed in with one multiplication.
+
+A record of the tape: time (i64), length (i32), host (u8), way (u8), two unused bytes, the envelope,
+the bytes; aligned to 8.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driver.base.atomics import copy, get_i32, get_i64, put_i32, put_i64
+from driver.cnc import counters
+from harness.kernel import bare_kernel
+from harness.simulator.flight import ENVELOPE_LENGTH
+
+# Cells of `state`.
+DIGEST, USED, DATAGRAMS, CHANGES = range(4)
+
+SENT, RECEIVED = 0, 1
+"""Ways of a datagram, as the host at which it was seen knows them."""
+
+TAPE_TIME, TAPE_LENGTH, TAPE_HOST, TAPE_WAY = 0, 8, 12, 13
+TAPE_ENVELOPE = 16
+TAPE_BYTES = TAPE_ENVELOPE + ENVELOPE_LENGTH
+
+_PRIME = 0x2127599BF4325C37
+"""An odd multiplier of 62 bits, as in Zilong Tan's fast-hash."""
+_DATAGRAM, _CHANGE = 1, 2
+_LOW = 0xFFFFFFFF
+
+
+class EventLog(NamedTuple):
+    """The digest so far, the tape, and the counters as they were last seen."""
+
+    state: Any  # int64, one cell each
+    tape: Any  # uint8[n]; empty when nobody wants the datagrams
+    seen: Any  # int64[host, counter id]: last value
+
+
+def make_event_log(tape_length: int, counters_watched: int) -> EventLog:
+    """A log of nothing yet, which watches the counters with the lowest ids of both hosts."""
+    return EventLog(
+        state=np.zeros(4, dtype=np.int64),
+        tape=np.zeros(tape_length, dtype=np.uint8),
+        seen=np.zeros((2, counters_watched), dtype=np.int64),
+    )
+
+
+@bare_kernel
+def mix(digest: int, word: int) -> int:
+    """Add a word to a digest."""
+    mixed = (digest ^ word) * _PRIME
+    return mixed ^ ((mixed >> 32) & _LOW)
+
+
+@bare_kernel
+def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
+    """Add bytes to a digest; the last word is filled up with zeros."""
+    whole_end = at + (length & -8)
+    for word_at in range(at, whole_end, 8):
+        digest = mix(digest, get_i64(buf, word_at))
+    rest = 0
+    for index in range(whole_end, at + length):
+        rest = rest << 8 | int(np.int64(buf[index]))
+    return mix(digest, rest)
+
+
+@bare_kernel
+def has_room(log: EventLog, length: int) -> bool:
+    """Whether a datagram surely fits the tape."""
+    tape_length = int(log.tape.size)
+    used = int(log.state[USED])
+    return tape_length == 0 or used + TAPE_BYTES + length + 8 <= tape_length
+
+
+@bare_kernel
+def note_datagram(
+    log: EventLog, now_ns: int, host: int, way: int, buf: Any, envelope: int, length: int
+) -> None:
+    """Take down a datagram that a host sent or received; its bytes lie behind the envelope."""
+    state = log.state
+    digest = mix(state[DIGEST], now_ns)
+    digest = mix(digest, length << 8 | host << 4 | way << 2 | _DATAGRAM)
+    state[DIGEST] = mix_bytes(digest, buf, envelope, ENVELOPE_LENGTH + length)
+    state[DATAGRAMS] += 1
+    if log.tape.size == 0:
+        return
+    at = state[USED]
+    assert at + TAPE_BYTES + length + 8 <= log.tape.size
+    put_i64(log.tape, at + TAPE_TIME, now_ns)
+    put_i32(log.tape, at + TAPE_LENGTH, length)
+    log.tape[at + TAPE_HOST] = host
+    log.tape[at + TAPE_WAY] = way
+    copy(log.tape, at + TAPE_ENVELOPE, buf, envelope, ENVELOPE_LENGTH + length)
+    state[USED] = (at + TAPE_BYTES + length + 7) & -8
+
+
+@bare_kernel
+def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int, end: int) -> None:
+    """Take down which counters of a host, from an id up to another, have changed."""
+    seen = log.seen[host]
+    for counter_id in range(first, min(end, seen.size)):
+        value = get_i64(values, counter_id * counters.COUNTER_LENGTH)
+        if value != seen[counter_id]:
+            seen[counter_id] = value
+            digest = mix(log.state[DIGEST], now_ns)
+            digest = mix(digest, counter_id << 8 | host << 4 | _CHANGE)
+            log.state[DIGEST] = mix(digest, value)
+            log.state[CHANGES] += 1
+
+
+@bare_kernel
+def tape_length(tape: Any, at: int) -> int:
+    """The bytes of the datagram in a record of the tape."""
+    return int(get_i32(tape, at + TAPE_LENGTH))
+
+
+def digest_text(log: EventLog) -> str:
+    """The digest as 16 hexadecimal digits."""
+    return f"{int(log.state[DIGEST]) & 0xFFFFFFFFFFFFFFFF:016x}"

@@ -1,0 +1,86 @@
+"""Making a sound subject misbehave in a simulated world, by the names that workloads know.
+
+    skip-message, flip-byte   the publisher's and the subscriber's own doing
+    lying-counter             adds to rcv-naks-sent among the driver's counters
+    nak-when-unreliable       sends one NAK for the running session, from the stream's own port
+
+It strikes the first stream of the case, once its image is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from driver.channel.socket_address import SocketAddress, write_name
+from driver.cnc import counters
+from driver.media import link
+from harness.dissect.counter_key import RECEIVER_NAKS_SENT
+from harness.scenario.case import Case, TrafficCase
+from harness.simulator.host import Host
+from harness.simulator.subscriber import Subscriber
+from harness.simulator.world import SimulatedWorld
+from harness.workload.options import (
+    FLIP_BYTE,
+    LYING_COUNTER,
+    NAK_WHEN_UNRELIABLE,
+    SABOTAGES,
+    SKIP_MESSAGE,
+)
+from harness.workload.saboteur import LIE, nak_of
+
+NAMES = tuple(name for names in SABOTAGES.values() for name in names)
+
+
+class Sabotage:
+    """What is to be done wrong, if anything."""
+
+    def __init__(self, name: str) -> None:
+        if name and name not in NAMES:
+            raise ValueError(f"--sabotage {name}: expected one of {', '.join(NAMES)}")
+        self._name = name
+        self._is_done = False
+
+    def skips_message(self, case: Case, traffic: TrafficCase) -> bool:
+        """Whether this traffic's publisher leaves out a message."""
+        return self._name == SKIP_MESSAGE
+
+    def flips_byte(self, case: Case, traffic: TrafficCase) -> bool:
+        """Whether this traffic's subscriber damages a message."""
+        return self._name == FLIP_BYTE
+
+    def step(self, world: SimulatedWorld, case: Case, subscribers: Sequence[Subscriber]) -> None:
+        """Do the ordered harm once there is an image to do it to."""
+        if self._is_done or self._name not in (LYING_COUNTER, NAK_WHEN_UNRELIABLE):
+            return
+        victim = subscribers[0]
+        if not victim.images or victim.read_bytes == 0:
+            return
+        host = world.host(victim.traffic.to_host)
+        if self._name == LYING_COUNTER:
+            _lie(host)
+        else:
+            _ask_again(world, host, victim)
+        self._is_done = True
+
+
+def _lie(host: Host) -> None:
+    for counter in host.client.counters:
+        if counter.type_id == RECEIVER_NAKS_SENT:
+            counters.add(host.counter_values, counter.counter_id, LIE)
+            return
+
+
+def _ask_again(world: SimulatedWorld, host: Host, victim: Subscriber) -> None:
+    image = victim.images[0]
+    frame = np.frombuffer(nak_of(image, victim.traffic.stream_id), dtype=np.uint8)
+    source = np.zeros(28, dtype=np.uint8)
+    write_name(source, SocketAddress(host.address, victim.traffic.port))
+    address, _, port = image.source_identity.rpartition(":")
+    destination = np.zeros(28, dtype=np.uint8)
+    length = write_name(destination, SocketAddress(address, int(port)))
+    links = host.agents.links
+    mailbox = link.find(links, source, length)
+    assert mailbox != link.NOTHING, f"nobody listens at port {victim.traffic.port}"
+    link.put_outbound(links, mailbox, destination, length, frame, 0, frame.size)

@@ -1,0 +1,173 @@
+"""Publishing and reading without Python: the applications of a world whose streams are audited.
+
+    publisher   plan's lengths, payload --the driver's own appender--> log of the publication
+    reader      log of the image --> each frame compared with plan, payload and publication's log
+
+A reader moves its position as a client does, when it is done with what lies behind it.
+"""
+
+from typing import Any
+
+from driver.base.atomics import bytes_at
+from driver.cnc import counters
+from driver.logbuffer import appender
+from driver.logbuffer import publication_result as result
+from harness.artifact.frame_class import DATA, PAD
+from harness.dissect.bytes_at import i32_le, i64_le, u16_le
+from harness.dissect.frames import aligned
+from harness.kernel import bare_kernel
+from harness.simulator.stream_audit import (
+    OFFER_REFUSED,
+    OTHER_BYTES,
+    OTHER_FRAME,
+    OTHER_PAYLOAD,
+    PART_PADDED,
+    RELIABLE_PADDED,
+    UNDISTURBED,
+    Audit,
+    violate,
+)
+
+_DATA, _PAD = DATA, PAD
+_HEADER = _ALIGNMENT = 32
+_FLAGS, _TYPE, _OFFSET, _SESSION, _STREAM, _TERM = 5, 6, 8, 12, 16, 20
+_AGAIN = (result.BACK_PRESSURED, result.ADMIN_ACTION, result.NOT_CONNECTED)
+_BACK_PRESSURED, _ADMIN_ACTION, _NOT_CONNECTED = _AGAIN
+
+
+@bare_kernel
+def publish(audit: Audit, index: int, values: Any) -> int:
+    """Offer a stream's next messages, as many as are allowed. Returns how many were taken."""
+    stream = audit.streams[index]
+    log = bytes_at(stream["log_address"], stream["log_length"])
+    limit = i64_le(values, stream["limit_at"])
+    state = audit.appenders[index : index + 1]
+    last = min(stream["gate"], stream["message_end"])
+    count = 0
+    while count < stream["burst"] and stream["next_message"] < last:
+        length = audit.lengths[stream["next_message"]]
+        at = stream["payload_at"] + stream["sent_bytes"]
+        position = appender.offer(state, log, limit, audit.payload, at, length, 0)
+        if position == _ADMIN_ACTION:
+            continue
+        if position < 0:
+            if position not in (_BACK_PRESSURED, _NOT_CONNECTED):
+                violate(audit, OFFER_REFUSED, index, stream["next_message"], 1, position)
+            break
+        stream["next_message"] += 1
+        stream["sent_bytes"] += length
+        count += 1
+    return count
+
+
+@bare_kernel
+def read(audit: Audit, index: int, values: Any) -> int:
+    """Read and check all that has become readable. Returns how many frames."""
+    stream = audit.streams[index]
+    log = bytes_at(stream["image_address"], stream["image_length"])
+    term_length = stream["term_length"]
+    count = 0
+    while True:
+        position = stream["position"]
+        offset = position % term_length
+        at = position // term_length % 3 * term_length + offset
+        frame_length = i32_le(log, at)
+        if frame_length <= 0:
+            break
+        end = position + aligned(frame_length)
+        if u16_le(log, at + _TYPE) == _PAD:
+            _check_padding(audit, index, position, end)
+        else:
+            _check_data(audit, index, log, at, position, frame_length)
+        if audit.state[0] != 0:
+            break
+        stream["position"] = end
+        count += 1
+    if count > 0:
+        counters.set_release(values, stream["sub_pos_id"], stream["position"])
+    if stream["is_reliable"]:
+        _measure_hole(stream, log)
+    return count
+
+
+@bare_kernel
+def _measure_hole(stream: Any, log: Any) -> None:
+    """Note where the image lacks its next frame, and up to where."""
+    first, term_length = stream["position"], stream["term_length"]
+    end = first
+    if first < stream["wire_top"]:
+        base = first // term_length % 3 * term_length
+        term_end = first - first % term_length + term_length
+        while end < term_end and i32_le(log, base + end % term_length) == 0:
+            end += _ALIGNMENT
+    stream["hole_at"] = first
+    stream["hole_end"] = end
+
+
+@bare_kernel
+def _check_padding(audit: Audit, index: int, position: int, end: int) -> None:
+    """A PAD is the planned one, or covers whole frames that the link disturbed."""
+    stream = audit.streams[index]
+    frames = audit.frames
+    first = stream["next_frame"]
+    if first < stream["frame_end"]:
+        planned_end = frames[first]["position"] + aligned(frames[first]["frame_length"])
+        if frames[first]["frame_type"] == _PAD and planned_end == end:
+            stream["next_frame"] += 1
+            return
+    if stream["is_reliable"]:
+        violate(audit, RELIABLE_PADDED, index, position, 0, end - position)
+        return
+    while stream["next_frame"] < stream["frame_end"] and position < end:
+        frame = stream["next_frame"]
+        position += aligned(frames[frame]["frame_length"])
+        if not audit.disturbed[frame]:
+            violate(audit, UNDISTURBED, index, frames[frame]["position"], end, position)
+        stream["next_frame"] += 1
+        stream["filled"] += 1
+    if position != end:
+        violate(audit, PART_PADDED, index, position, end, position)
+
+
+@bare_kernel
+def _check_data(
+    audit: Audit, index: int, log: Any, at: int, position: int, frame_length: int
+) -> None:
+    """A frame of data is the planned one: in its header, its payload and the publication's log."""
+    stream = audit.streams[index]
+    frame = stream["next_frame"]
+    if frame >= stream["frame_end"]:
+        violate(audit, OTHER_FRAME, index, position, 0, frame_length)
+        return
+    planned = audit.frames[frame]
+    term_count = position // stream["term_length"]
+    term_id = (stream["initial_term_id"] + term_count + (1 << 31)) % (1 << 32) - (1 << 31)
+    if (
+        planned["position"] != position
+        or planned["frame_type"] != _DATA
+        or planned["frame_length"] != frame_length
+        or planned["flags"] != log[at + _FLAGS]
+        or u16_le(log, at + _TYPE) != _DATA
+        or i32_le(log, at + _OFFSET) != position % stream["term_length"]
+        or i32_le(log, at + _SESSION) != stream["session_id"]
+        or i32_le(log, at + _STREAM) != stream["stream_id"]
+        or i32_le(log, at + _TERM) != term_id
+    ):
+        violate(audit, OTHER_FRAME, index, position, planned["frame_length"], frame_length)
+        return
+    published = bytes_at(stream["log_address"], stream["log_length"])
+    if differs(log, at, published, at, aligned(frame_length)):
+        violate(audit, OTHER_BYTES, index, position, 0, 0)
+    payload_at = stream["payload_at"] + planned["payload_start"]
+    if differs(log, at + _HEADER, audit.payload, payload_at, frame_length - _HEADER):
+        violate(audit, OTHER_PAYLOAD, index, position, 0, 0)
+    stream["next_frame"] += 1
+
+
+@bare_kernel
+def differs(left: Any, left_at: int, right: Any, right_at: int, length: int) -> bool:
+    """Whether two runs of bytes differ anywhere."""
+    difference = 0
+    for index in range(length):
+        difference |= left[left_at + index] ^ right[right_at + index]
+    return difference != 0

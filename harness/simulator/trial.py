@@ -1,0 +1,389 @@
+"""One seed's trial: bad weather, then good weather in which every stream must come to its end.
+
+    choose, open the world -> connect -> publish up to the gates      safety: faults at work
+                                 heal -> publish the rest -> read all   liveness: none left
+                                 settle -> the counters agree
+
+Every turn is audited; the first violation ends the trial. Raises nothing for what the subject does
+wrong: that is the trial's outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driver.client.image import Image
+from driver.client.publication import Publication
+from driver.cnc import counters
+from driver.logbuffer import appender
+from driver.logbuffer.log_buffer import LogBuffer
+from driver.media_driver import system_counters
+from harness.artifact.plan import plan
+from harness.dissect.expected_log import ExpectedLog, expected_log
+from harness.middlebox.state import DECISIONS
+from harness.scenario.case import TrafficCase
+from harness.simulator import stream_audit
+from harness.simulator.host import Host
+from harness.simulator.keepsake import NO_KEEPSAKE, Keepsake
+from harness.simulator.stream_audit import (
+    CODE,
+    DECISIONS_SEEN,
+    ENDS,
+    FLIPS,
+    GATES,
+    GOAL,
+    NO_GOAL,
+    NONE,
+)
+from harness.simulator.swarm_choice import Choice
+from harness.simulator.world import SimulatedWorld, open_world
+
+PAYLOAD_BYTES = 48 << 20
+SHELL_INTERVAL_NS = 100_000_000
+COUNTERS_WATCHED = 96
+"""More than three streams have."""
+LIVENESS_NS = 5_000_000_000
+"""Time in good weather that no stream may need beyond what its bytes take."""
+ROUNDS_PER_WINDOW = 8
+SETTLE_NS = 2_000_000_000
+STEP_NS = 10_000_000
+
+FLIP_BYTE = "flip-byte"
+LYING_COUNTER = "lying-counter"
+WIDE_WINDOW = "wide-window"
+NEVER_HEAL = "never-heal"
+SABOTAGES = (FLIP_BYTE, LYING_COUNTER, WIDE_WINDOW, NEVER_HEAL)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial ended."""
+
+    violation: str
+    """Empty when everything held."""
+    digest: str
+    frames: int
+    """Of the streams' plans."""
+    simulated_ns: int
+
+
+@cache
+def payload() -> NDArray[np.uint8]:
+    """The bytes that all streams of all trials send."""
+    made: Any = np.random.Generator(np.random.PCG64(0)).bytes(PAYLOAD_BYTES)
+    return np.frombuffer(made, dtype=np.uint8)
+
+
+@dataclass
+class Stream:
+    """One stream of a trial as it comes into being."""
+
+    index: int
+    traffic: TrafficCase
+    near: Host
+    far: Host
+    log: ExpectedLog
+    subscription_id: int
+    publication_id: int
+    publication: Publication | None = None
+    image: Image | None = None
+    mapped: tuple[LogBuffer, ...] = ()
+
+    def find_publication(self) -> Publication | None:
+        """The publication, once the driver has made it."""
+        if self.publication is None:
+            client = self.near.client
+            if self.traffic.publication == "exclusive":
+                self.publication = client.get_exclusive_publication(self.publication_id)
+            else:
+                self.publication = client.get_publication(self.publication_id)
+        return self.publication
+
+    def find_image(self) -> Image | None:
+        """The image, once both ends know of each other."""
+        if self.image is None and self.publication is not None and self.publication.is_connected:
+            subscription = self.far.client.get_subscription(self.subscription_id)
+            if subscription is not None and subscription.images:
+                self.image = subscription.images[0]
+        return self.image
+
+
+class Trial:
+    """One trial under way."""
+
+    def __init__(
+        self,
+        choice: Choice,
+        memory: Path,
+        *,
+        sabotage: str = "",
+        keepsake: Keepsake = NO_KEEPSAKE,
+    ) -> None:
+        self._choice, self._memory = choice, memory
+        self._sabotage, self._keepsake = sabotage, keepsake
+        seed = choice.case.seed
+        plans = [
+            plan(seed, each.id, each.total_bytes, each.longest_bytes, each.shortest_bytes)
+            for each in choice.case.traffic
+        ]
+        self._logs = [
+            expected_log(made.lengths, each.mtu, each.term_length, each.initial_position)
+            for made, each in zip(plans, choice.case.traffic, strict=True)
+        ]
+        messages = sum(made.count for made in plans)
+        self._frames = sum(len(log.frames) for log in self._logs)
+        self._audit = stream_audit.make_audit(len(plans), messages, self._frames, payload())
+        self._lay_out([made.lengths for made in plans])
+
+    def _lay_out(self, lengths: list[NDArray[np.int64]]) -> None:
+        """Put plans and logs of all streams one behind the other."""
+        message = frame = 0
+        for index, (traffic, log) in enumerate(
+            zip(self._choice.case.traffic, self._logs, strict=True)
+        ):
+            stream = self._audit.streams[index]
+            count = len(lengths[index])
+            self._audit.lengths[message : message + count] = lengths[index]
+            self._audit.frames[frame : frame + len(log.frames)] = log.frames
+            stream["from_host"] = 0 if traffic.from_host == "a" else 1
+            stream["is_reliable"] = traffic.reliable
+            stream["term_length"] = traffic.term_length
+            stream["payload_at"] = (index * 9_973 + self._choice.case.seed) % 65_536
+            assert stream["payload_at"] + traffic.total_bytes <= PAYLOAD_BYTES
+            stream["burst"] = self._choice.bursts[index]
+            stream["next_message"] = message
+            stream["message_end"] = message + count
+            healed = max(1, int(count * self._choice.healed_share))
+            stream["gate"] = message + max(count - healed, 0)
+            stream["next_frame"], stream["frame_end"] = frame, frame + len(log.frames)
+            start = log.start_position
+            for name in (
+                "position",
+                "hwm",
+                "rcv_pos",
+                "snd_pos",
+                "wire_top",
+                "window_end",
+                "status_top",
+            ):
+                stream[name] = start
+            stream["end_position"] = log.end_position
+            message += count
+            frame += len(log.frames)
+
+    def run(self) -> Outcome:
+        """Go through both phases. Returns how it ended."""
+        choice = self._choice
+        with open_world(
+            choice.case,
+            self._memory,
+            audit=self._audit,
+            tape_length=self._keepsake.tape_length,
+            delay_ns=choice.delay_ns,
+            turn_ns=choice.turn_ns,
+            idle_max_ns=choice.idle_max_ns,
+            shell_interval_ns=SHELL_INTERVAL_NS,
+            counters_watched=COUNTERS_WATCHED,
+        ) as world:
+            world.on_full = lambda: self._empty(world)
+            self._keepsake.open(world)
+            streams: list[Stream] = []
+            try:
+                violation = self._phases(world, streams)
+            finally:
+                self._keepsake.close(world)
+                for each in streams:
+                    for log in each.mapped:
+                        log.close()
+            return Outcome(violation, world.digest, self._frames, world.now_ns)
+
+    def _empty(self, world: SimulatedWorld) -> None:
+        self._keepsake.drain(world)
+        world.kernel.engine.state[DECISIONS] = 0
+        self._audit.state[DECISIONS_SEEN] = 0
+
+    def _phases(self, world: SimulatedWorld, streams: list[Stream]) -> str:
+        end_ns = world.now_ns + self._choice.safety_ns
+        streams += [self._begin(world, index) for index in range(len(self._logs))]
+        self._connect(world, streams, end_ns)
+        self._audit.state[GOAL] = GATES
+        self._go_on(world, end_ns)
+        self._commit_sabotage(world)
+        self._heal(world)
+        end_ns = world.now_ns + LIVENESS_NS + self._time_needed_ns()
+        self._connect(world, streams, end_ns)
+        silent = [each.traffic.id for each in streams if each.image is None]
+        if not self._violation and silent:
+            return f"liveness: {', '.join(silent)} not connected in good weather"
+        self._audit.state[GOAL] = ENDS
+        self._go_on(world, end_ns)
+        return self._violation or self._stuck() or self._settle(world)
+
+    def _begin(self, world: SimulatedWorld, index: int) -> Stream:
+        traffic = self._choice.case.traffic[index]
+        near, far = world.host(traffic.from_host), world.host(traffic.to_host)
+        subscription_id = far.client.async_add_subscription(traffic.receive, traffic.stream_id)
+        world.until(lambda: far.client.get_subscription(subscription_id), "a subscription")
+        add = near.client.async_add_publication
+        if traffic.publication == "exclusive":
+            add = near.client.async_add_exclusive_publication
+        stream = Stream(
+            index,
+            traffic,
+            near,
+            far,
+            self._logs[index],
+            subscription_id,
+            add(traffic.channel, traffic.stream_id),
+        )
+        publication = world.until(stream.find_publication, "a publication")
+        record = self._audit.streams[index]
+        record["session_id"] = publication.session_id
+        record["stream_id"] = traffic.stream_id
+        record["initial_term_id"] = publication.initial_term_id
+        record["is_open"] = 1
+        return stream
+
+    def _connect(self, world: SimulatedWorld, streams: list[Stream], end_ns: int) -> None:
+        """Wait until all streams have found their readers, or the time is over."""
+        pending = [each for each in streams if each.image is None]
+        while pending and world.now_ns < end_ns and not self._violation:
+            for each in list(pending):
+                if each.find_image() is not None:
+                    self._let_flow(each)
+                    pending.remove(each)
+            if pending:
+                world.go_on(min(end_ns, world.now_ns + STEP_NS))
+
+    def _let_flow(self, stream: Stream) -> None:
+        """Hand a connected stream over to the kernels."""
+        publication, image = stream.publication, stream.image
+        assert publication is not None
+        assert image is not None
+        near, far = stream.near.directory, stream.far.directory
+        logs = (
+            near / "publications" / f"{publication.original_registration_id}.logbuffer",
+            far / "images" / f"{image.correlation_id}.logbuffer",
+        )
+        stream.mapped = tuple(LogBuffer.map(path) for path in logs)
+        record = self._audit.streams[stream.index]
+        own, other = stream.mapped
+        record["log_address"], record["log_length"] = own.address, own.length
+        record["image_address"], record["image_length"] = other.address, other.length
+        self._audit.appenders[stream.index] = appender.attach(own.log, own.meta_at)[0]
+        record["limit_at"] = publication.position_limit_id * counters.COUNTER_LENGTH
+        record["sub_pos_id"] = image.subscriber_position_id
+        _, sender, _ = stream.near.driver.agents
+        _, _, receiver = stream.far.driver.agents
+        ids = {"session_id": publication.session_id, "stream_id": publication.stream_id}
+        record["snd_pos_id"] = _record_of(sender.publications, ids)["snd_pos_id"]
+        found = _record_of(receiver.images, ids)
+        record["hwm_id"], record["rcv_pos_id"] = found["hwm_id"], found["rcv_pos_id"]
+        record["is_flowing"] = 1
+
+    def _go_on(self, world: SimulatedWorld, end_ns: int) -> None:
+        """Let the world go on until the goal is reached, something is wrong, or time is over."""
+        while not stream_audit.is_over(self._audit) and world.now_ns < end_ns:
+            self._keepsake.look(world)
+            world.go_on(end_ns)
+        self._audit.state[GOAL] = NO_GOAL
+
+    def _heal(self, world: SimulatedWorld) -> None:
+        """Good weather from now on; what is held comes when it is due."""
+        if self._sabotage != NEVER_HEAL:
+            world.kernel.engine.rules["threshold"] = 0
+        for stream in self._audit.streams:
+            stream["gate"] = stream["message_end"]
+
+    def _time_needed_ns(self) -> int:
+        """An upper bound for what is left of all streams, window by window, one after the other."""
+        choice = self._choice
+        total_ns = 0
+        for stream, traffic in zip(self._audit.streams, choice.case.traffic, strict=True):
+            window = min(traffic.receiver_window_bytes or 0, traffic.term_length // 2)
+            windows = 1 + int(stream["end_position"] - stream["position"]) // max(1, window // 4)
+            round_ns = 2 * choice.delay_ns + ROUNDS_PER_WINDOW * choice.idle_max_ns
+            messages = int(stream["message_end"] - stream["next_message"])
+            total_ns += windows * round_ns * 2 + 4 * messages * choice.turn_ns
+        return total_ns
+
+    @property
+    def _violation(self) -> str:
+        return stream_audit.violation_text(self._audit)
+
+    def _stuck(self) -> str:
+        """Which stream has not come to its end."""
+        for stream, traffic in zip(self._audit.streams, self._choice.case.traffic, strict=True):
+            if stream["position"] < stream["end_position"]:
+                return (
+                    f"liveness: {traffic.id} is at {stream['position']} of "
+                    f"{stream['end_position']} in good weather (published up to message "
+                    f"{stream['next_message']} of {stream['message_end']}, "
+                    f"rcv-hwm {stream['hwm']}, snd-pos {stream['snd_pos']})"
+                )
+        return ""
+
+    def _settle(self, world: SimulatedWorld) -> str:
+        """Let the counters follow; they must agree in the end, and nobody may have complained."""
+        end_ns = world.now_ns + SETTLE_NS
+        while (wrong := self._disagreement(world)) and world.now_ns < end_ns:
+            if self._violation:
+                return self._violation
+            world.go_on(world.now_ns + STEP_NS)
+        return wrong
+
+    def _disagreement(self, world: SimulatedWorld) -> str:
+        for stream, traffic in zip(self._audit.streams, self._choice.case.traffic, strict=True):
+            far = world.host(traffic.to_host).counter_values
+            end = int(stream["end_position"])
+            for name, value in (
+                ("snd-pos", stream["snd_pos"]),
+                ("rcv-hwm", stream["hwm"]),
+                ("rcv-pos", stream["rcv_pos"]),
+                ("sub-pos", counters.get(far, int(stream["sub_pos_id"]))),
+            ):
+                if value != end:
+                    return f"{traffic.id}: {name} ended at {value}, the stream at {end}"
+        for host in world.hosts:
+            for counter_id, what in (
+                (system_counters.INVALID_PACKETS, "invalid packets"),
+                (system_counters.ERRORS, "errors"),
+            ):
+                count = int(counters.get(host.counter_values, counter_id))
+                if count:
+                    return f"host {host.name} counts {count} {what}"
+            if host.errors:
+                return f"host {host.name}'s client: {host.errors[0]}"
+        if world.kernel.lost.any():
+            return f"the wire lost datagrams by itself: {world.kernel.lost.tolist()}"
+        return ""
+
+    def _commit_sabotage(self, world: SimulatedWorld) -> None:
+        """Do the ordered harm in the middle of the trial, to see the audit say no."""
+        stream, traffic = self._audit.streams[0], self._choice.case.traffic[0]
+        if not stream["is_flowing"] or self._audit.state[CODE] != NONE:
+            return
+        if self._sabotage == FLIP_BYTE:
+            self._audit.state[FLIPS] = 1
+        elif self._sabotage == LYING_COUNTER:
+            values = world.host(traffic.to_host).counter_values
+            counters.add(values, int(stream["hwm_id"]), 1 << 20)
+        elif self._sabotage == WIDE_WINDOW:
+            near = world.host(traffic.from_host)
+            _, sender, _ = near.driver.agents
+            found = _record_of(sender.publications, {"session_id": int(stream["session_id"])})
+            counters.add(near.counter_values, int(found["snd_lmt_id"]), 1 << 20)
+
+
+def _record_of(records: Any, wanted: dict[str, int]) -> Any:
+    """The one record with these values; the highest slot that is in use."""
+    chosen = np.ones(records.size, dtype=np.bool_)
+    for name, value in wanted.items():
+        chosen &= records[name] == value
+    return records[int(np.flatnonzero(chosen)[-1])]

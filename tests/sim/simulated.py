@@ -1,0 +1,64 @@
+"""Runs of scenario files on virtual time, shortened so that a test can wait for them."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from harness.artifact.run_dir import RunDir
+from harness.artifact.simulation import Simulation
+from harness.orchestrate.runner import run_suite
+from harness.scenario.case import Payload, resolve
+from harness.scenario.loader import load_scenario
+
+REPOSITORY = Path(__file__).parents[2]
+SCENARIOS = REPOSITORY / "scenarios"
+FULL_LENGTH = "64MiB"
+ADDRESSES = {"a": "10.64.0.3", "b": "10.64.0.19"}
+
+
+def shortened(name: str, folder: Path, length: str) -> Path:
+    """A copy of a scenario file with less traffic."""
+    text = (SCENARIOS / f"{name}.yaml").read_text()
+    assert FULL_LENGTH in text
+    path = folder / "scenarios" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.replace(FULL_LENGTH, length))
+    return path
+
+
+def run(scenario: Path, folder: Path, **options):
+    """Make and judge a run as the command does. Returns its result."""
+    (result,) = run_suite([scenario], fidelity="sim", out=folder / "runs", **options).runs
+    return result
+
+
+def run_alone(scenario: Path, folder: Path, seed: int, hash_seed: str) -> Simulation:
+    """Make a run in a process of its own, without a judge. Returns what it says of itself."""
+    run_dir = RunDir(folder)
+    run_dir.make()
+    run_dir.payload.write_bytes(np.arange(1 << 20, dtype=np.uint32).tobytes())
+    digest = hashlib.sha256(run_dir.payload.read_bytes()).hexdigest()
+    payload = Payload(path=str(run_dir.payload), sha256=digest, length_bytes=4 << 20)
+    loaded = load_scenario(scenario)
+    resolve(loaded, seed=seed, fidelity="sim", addresses=ADDRESSES, payload=payload).write(
+        run_dir.case
+    )
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "harness.simulator", "run"),
+            *("--case", str(run_dir.case)),
+            *("--out", str(folder)),
+            *("--memory", str(folder / "memory")),
+        ],
+        check=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        stdout=subprocess.DEVNULL,
+    )
+    found = Simulation.read(run_dir.simulation)
+    assert found is not None
+    return found

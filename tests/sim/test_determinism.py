@@ -1,0 +1,39 @@
+"""One seed, one run: bit by bit the same in another process, and different for another seed."""
+
+import pytest
+
+from tests.sim.simulated import run_alone, shortened
+
+pytestmark = pytest.mark.timeout(400)
+FILES = (
+    "decisions.bin",
+    "ledger.json",
+    "simulation.json",
+    "captures/a.pcap",
+    "captures/b.pcap",
+    "hosts/a/counters.bin",
+    "hosts/b/counters.bin",
+    "hosts/a/publisher-term-1m.bin",
+    "hosts/b/subscriber-term-1m.frames.bin",
+)
+
+
+@pytest.mark.parametrize("name", ["loss/reliable-2pct", "reorder/reliable-swap-and-hold"])
+def test_two_processes_see_the_same(name, tmp_path):
+    scenario = shortened(name, tmp_path, "2MiB")
+    first = run_alone(scenario, tmp_path / "first", seed=7, hash_seed="1")
+    second = run_alone(scenario, tmp_path / "second", seed=7, hash_seed="2")
+    assert first.datagrams > 2_000
+    assert first == second
+    for file in FILES:
+        one, other = (tmp_path / which / file for which in ("first", "second"))
+        assert one.read_bytes() == other.read_bytes(), file
+
+
+def test_another_seed_is_another_run(tmp_path):
+    scenario = shortened("loss/reliable-2pct", tmp_path, "1MiB")
+    digests = {
+        run_alone(scenario, tmp_path / str(seed), seed=seed, hash_seed="0").digest
+        for seed in (7, 8)
+    }
+    assert len(digests) == 2

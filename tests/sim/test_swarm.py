@@ -1,0 +1,113 @@
+"""The swarm: many seeds hold, a planted defect does not, and each can be made again."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import harness.cli.swarm as command
+from harness.artifact.run_dir import RunDir
+from harness.artifact.simulation import Simulation
+from harness.dissect.pcap import read_capture
+from harness.scenario.case import Case
+from harness.simulator.swarm import make_trial
+from harness.simulator.swarm_choice import ACTIONS, choose
+from harness.simulator.trial import SABOTAGES
+
+REPOSITORY = Path(__file__).parents[2]
+SEEDS = 400
+"""What fits into a test; `make nightly` makes 100,000."""
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(900)
+
+
+def swarm(tmp_path, *arguments):
+    """The swarm as a process. Returns its exit code and the lines that it printed."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "harness.simulator", "swarm", "--json"),
+            *("--memory", str(tmp_path)),
+            *arguments,
+        ],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def test_seeds_hold(tmp_path):
+    code, lines, errors = swarm(tmp_path, "--seeds", str(SEEDS), "--jobs", "2")
+    bad = [each for each in lines[:-1] if each["violation"] or each["defect"]]
+    assert not bad, bad[0]
+    assert code == 0, errors
+    assert lines[-1]["trials"] == SEEDS
+    assert sorted(each["seed"] for each in lines[:-1]) == list(range(SEEDS))
+
+
+def test_seeds_choose_every_kind_of_trial():
+    choices = [choose(seed) for seed in range(300)]
+    traffic = [each for choice in choices for each in choice.case.traffic]
+    faults = [each for choice in choices for each in choice.case.faults]
+    assert {each.publication for each in traffic} == {"exclusive", "concurrent"}
+    assert {each.reliable for each in traffic} == {True, False}
+    assert {each.from_host for each in traffic} == {"a", "b"}
+    assert {len(choice.case.traffic) for choice in choices} == {1, 2, 3}
+    assert {each.action for each in faults} == set(ACTIONS)
+    assert {name for each in faults for name in each.frame_types} >= {"DATA", "SM", "NAK", "SETUP"}
+    assert {each.initial_term_id for each in traffic} >= {-(1 << 31), (1 << 31) - 1, -1, 0}
+    assert any(not choice.case.faults for choice in choices)
+
+
+def test_one_seed_is_one_run_in_any_process(tmp_path):
+    here = make_trial(17, tmp_path)
+    _, lines, _ = swarm(tmp_path, "--seed", "15", "--seeds", "4")
+    there = next(each for each in lines if each.get("seed") == 17)
+    assert here.digest == there["digest"]
+    assert here.choice == there["choice"]
+
+
+def test_the_command_knows_every_sabotage():
+    assert command.SABOTAGES == SABOTAGES
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES)
+def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
+    results = [make_trial(seed, tmp_path, sabotage=sabotage) for seed in range(12)]
+    assert not any(each.defect for each in results)
+    found = [each for each in results if each.violation]
+    # Some harm is not seen by every trial: without faults good weather is no better, for one.
+    assert found, [each.choice for each in results]
+
+
+def test_harm_is_told_with_the_command_that_repeats_it(tmp_path):
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "harness.simulator", "swarm", "--memory", str(tmp_path)),
+            *("--seed", "3", "--seeds", "1", "--sabotage", "lying-counter"),
+        ],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "seed 3: rcv-hwm is ahead of the wire" in done.stdout
+    again = "again: windtunnel swarm --seed 3 --seeds 1 --sabotage lying-counter"
+    assert again in done.stdout.splitlines()
+
+
+def test_kept_trial_is_the_same_and_can_be_looked_at(tmp_path):
+    plain = make_trial(17, tmp_path)
+    kept = make_trial(17, tmp_path, keep=tmp_path / "kept")
+    assert kept.digest == plain.digest
+    folder = RunDir(tmp_path / "kept")
+    simulation, case = Simulation.read(folder.simulation), Case.read(folder.case)
+    assert simulation is not None
+    assert simulation.digest == plain.digest
+    assert case.seed == 17
+    captures = [read_capture(folder.capture(host)) for host in "ab"]
+    assert sum(each.packets for each in captures if each) == simulation.datagrams

@@ -1,0 +1,48 @@
+"""What a seed chooses is a function of the seed, and only what can work."""
+
+from harness.middlebox.rules import compile_rules
+from harness.scenario.channel import parse_channel
+from harness.simulator.swarm_choice import choose
+
+
+def test_same_seed_same_choice():
+    assert choose(5) == choose(5)
+    assert choose(5).text == choose(5).text
+    assert choose(5) != choose(6)
+
+
+def test_text_is_one_line_with_every_fault():
+    for seed in range(50):
+        choice = choose(seed)
+        assert "\n" not in choice.text
+        assert choice.text.count("%") >= len(choice.case.faults)
+        assert all(each.channel.split("|")[1] in choice.text for each in choice.case.traffic)
+
+
+def test_case_says_what_its_channels_say():
+    for seed in range(200):
+        for traffic in choose(seed).case.traffic:
+            channel, receive = parse_channel(traffic.channel), parse_channel(traffic.receive)
+            assert channel.term_length == traffic.term_length
+            assert channel.mtu == traffic.mtu
+            assert channel.initial_term_id == traffic.initial_term_id
+            assert channel.initial_position == traffic.initial_position
+            assert channel.endpoint_port == receive.endpoint_port == traffic.port
+            assert receive.reliable == traffic.reliable
+            assert receive.receiver_window_bytes == traffic.receiver_window_bytes
+
+
+def test_messages_fit_and_rules_compile():
+    for seed in range(200):
+        case = choose(seed).case
+        assert len(compile_rules(case)) == len(case.faults)
+        for traffic in case.traffic:
+            assert 1 <= traffic.shortest_bytes <= traffic.longest_bytes
+            assert traffic.longest_bytes <= traffic.term_length // 8
+            assert traffic.mtu <= traffic.receiver_window_bytes <= traffic.term_length // 2
+
+
+def test_frames_asked_for_are_about_what_comes():
+    choice = choose(3, frames=1_000)
+    assert choice.frames == 1_000
+    assert choose(3).case.faults == choice.case.faults
