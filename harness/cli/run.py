@@ -1,6 +1,7 @@
 """`windtunnel run`: make runs, show them, judge them, write the report."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from harness.cli import exit_code, scenarios
 
 if TYPE_CHECKING:
     from harness.orchestrate.runner import SuiteResult
+    from harness.orchestrate.subject import Subject
 
 
 @click.command(short_help="Make runs, judge them, and write an HTML report.")
@@ -46,6 +48,11 @@ if TYPE_CHECKING:
     help="Make the subject misbehave on purpose, to see that the judge notices.",
 )
 @click.option(
+    "--mutant",
+    metavar="NAME",
+    help="Run a driver with this planted defect, to see that the judge notices: see `exam --list`.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
 )
 def run(
@@ -56,6 +63,7 @@ def run(
     payload: Path | None,
     out: Path,
     sabotage: str | None,
+    mutant: str | None,
     as_json: bool,
 ) -> int:
     """Make runs of SCENARIO..., judge them, and write an HTML report.
@@ -83,6 +91,7 @@ def run(
     with one_line():
         if chosen == "netns":
             privileges.acquire()
+        tested = subject.OURS if mutant is None else _mutated(mutant, chosen, out)
         with choose(as_json) as display:
             result = run_suite(
                 files,
@@ -93,10 +102,29 @@ def run(
                 out=out,
                 on_event=display.on_event,
                 sabotage=sabotage,
+                tested=tested,
             )
         report = write_report(result.suite_dir)
     _tell(result, report, as_json)
     return result.exit_code
+
+
+def _mutated(name: str, fidelity: str, out: Path) -> "Subject":
+    """Our driver with a planted defect, made and compiled."""
+    from harness.exam import mutant, mutated_driver
+    from harness.orchestrate.subject import OURS
+
+    if fidelity == "compose":
+        raise click.UsageError("--mutant needs --fidelity netns: an image holds one driver only")
+    try:
+        mutation = mutated_driver.prepare(
+            mutant.by_name(name),
+            out / mutated_driver.MUTANTS,
+            lambda text: click.echo(text, err=True),
+        )
+    except mutant.MutantError as error:
+        raise click.UsageError(str(error)) from error
+    return replace(OURS, mutation=mutation)
 
 
 def write_report(suite_dir: Path) -> Path | None:

@@ -82,6 +82,7 @@ class Run:
             versions=facts.versions(),
             host_facts=facts.host_facts(),
             sabotage=order.sabotage,
+            mutant="" if order.subject.mutation is None else order.subject.mutation.name,
         )
 
     # ---- the way forward ----
@@ -279,7 +280,7 @@ class Run:
 
     def _start_driver(self, host: str) -> Watched:
         argv = self.order.subject.driver_command(self.lab.python(host), self._directory(host))
-        env = self.order.subject.environment
+        env = self._subject_environment(host)
         return self._spawn("driver", host, argv, self.order.folder.host(host).driver_log, env)
 
     def _start_sampler(self, host: str) -> Watched:
@@ -303,7 +304,10 @@ class Run:
             out=self.lab.path(files.path),
         )
         argv += subject.sabotage_arguments(role, self.order.sabotage)
-        return self._spawn(role, host, argv, log, self.order.subject.environment)
+        return self._spawn(role, host, argv, log, self._subject_environment(host))
+
+    def _subject_environment(self, host: str) -> dict[str, str]:
+        return self.order.subject.environment_at(host, self.order.scenario.traffic)
 
     def _start_saboteur(self) -> None:
         if subject.SABOTAGE_ROLES.get(self.order.sabotage) == "saboteur":

@@ -14,7 +14,11 @@ failed them, or with 127 if it cannot do what the scenario asks for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.scenario.model import Traffic
 
 READY = "ready"
 PROGRESS = "progress "
@@ -33,6 +37,24 @@ SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
 @dataclass(frozen=True)
+class Mutation:
+    """A planted defect of the driver, and where it runs."""
+
+    name: str
+    side: Literal["sender", "receiver", "both"]
+    """The hosts that publish, those that subscribe, or all."""
+
+    environment: dict[str, str]
+    """What makes a process use the mutated driver."""
+
+    def afflicts(self, host: str, streams: Sequence[Traffic]) -> bool:
+        """Whether the processes of a host run the mutated driver."""
+        publishes = any(each.from_host == host for each in streams)
+        subscribes = any(each.to_host == host for each in streams)
+        return {"sender": publishes, "receiver": subscribes, "both": True}[self.side]
+
+
+@dataclass(frozen=True)
 class Subject:
     """What is tested: how its driver and its workloads are started."""
 
@@ -42,6 +64,14 @@ class Subject:
 
     workload: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    mutation: Mutation | None = None
+    """The defect that was planted in it to test the judge."""
+
+    def environment_at(self, host: str, streams: Sequence[Traffic]) -> dict[str, str]:
+        """The variables of its processes on a host."""
+        if self.mutation is None or not self.mutation.afflicts(host, streams):
+            return self.environment
+        return {**self.environment, **self.mutation.environment}
 
     def driver_command(self, python: str, directory: str) -> list[str]:
         return [python, *self.driver, "--dir", directory]

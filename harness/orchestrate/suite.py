@@ -187,6 +187,8 @@ class SuiteUnderWay:
             command += ["--payload", self._payload.source]
         if self._sabotage:
             command += ["--sabotage", self._sabotage]
+        if self._tested.mutation is not None:
+            command += ["--mutant", self._tested.mutation.name]
         return tuple(command)
 
     def _lab(self, scenario: Scenario, run_id: str) -> Lab:
