@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from harness.capture import sniffer
 from harness.orchestrate import labs, phases, runner, suite, traffic
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.payload import Payload
+from harness.orchestrate.subject import Mutation
 from harness.scenario.loader import ScenarioError
 from tests.stand_ins import local_lab
 from tests.stand_ins.local_lab import LocalLab, scripted
@@ -78,6 +80,7 @@ class Bench:
     def run(self, on_event=None, **options) -> runner.SuiteResult:
         changed = options.pop("programs", {})
         tested, programs = scripted(**changed)
+        tested = replace(tested, mutation=options.pop("mutation", None))
         local_lab.install(self._monkeypatch, programs)
 
         def on_every_event(event) -> None:
@@ -325,6 +328,14 @@ def test_the_sabotage_is_in_the_manifest_and_in_the_command(bench):
     manifest = bench.manifest(bench.run(sabotage="flip-byte"))
     assert manifest.sabotage == "flip-byte"
     assert manifest.command[-2:] == ["--sabotage", "flip-byte"]
+    assert manifest.mutant == ""
+
+
+def test_the_mutant_is_in_the_manifest_and_in_the_command(bench):
+    manifest = bench.manifest(bench.run(mutation=Mutation("deaf", "receiver", {"DEAF": "yes"})))
+    assert manifest.mutant == "deaf"
+    assert manifest.command[-2:] == ["--mutant", "deaf"]
+    assert manifest.sabotage == ""
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,13 @@
 """Command lines are those that the programs understand."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
 from harness.capture import counters
 from harness.orchestrate import subject
-from harness.orchestrate.subject import OURS
+from harness.orchestrate.subject import OURS, Mutation, Subject
 
 
 def test_our_driver_and_workloads():
@@ -43,3 +48,25 @@ def test_a_saboteur_of_its_own_commits_what_workloads_cannot():
     for sabotage in ("lying-counter", "nak-when-unreliable"):
         assert subject.sabotage_arguments("saboteur", sabotage) == ["--sabotage", sabotage]
         assert subject.sabotage_arguments("subscriber", sabotage) == []
+
+
+def stream(source: str, target: str) -> SimpleNamespace:
+    return SimpleNamespace(from_host=source, to_host=target)
+
+
+@pytest.mark.parametrize(
+    ("side", "streams", "mutated"),
+    [
+        ("sender", [stream("a", "b")], {"a"}),
+        ("receiver", [stream("a", "b")], {"b"}),
+        ("both", [stream("a", "b")], {"a", "b"}),
+        ("sender", [stream("a", "b"), stream("b", "a")], {"a", "b"}),
+    ],
+)
+def test_a_mutated_driver_runs_on_its_side_alone(side, streams, mutated):
+    sound = Subject("ours", (), (), {"X": "1"})
+    planted = replace(sound, mutation=Mutation("m", side, {"PYTHONPATH": "m", "X": "2"}))
+    for host in ("a", "b"):
+        expected = {"X": "2", "PYTHONPATH": "m"} if host in mutated else {"X": "1"}
+        assert planted.environment_at(host, streams) == expected
+        assert sound.environment_at(host, streams) == {"X": "1"}
