@@ -22,7 +22,8 @@ die() { say "$*"; exit 1; }
 
 case $mode in
   run) lock=requirements.lock; commands="ip:iproute2 tcpdump:tcpdump" ;;
-  test) lock=requirements-test.lock; commands="ip:iproute2 tcpdump:tcpdump chromium:chromium" ;;
+  test) lock=requirements-test.lock; commands="ip:iproute2 tcpdump:tcpdump chromium:chromium"
+        commands+=" linux.uml:user-mode-linux" ;;
   *) die "unknown mode '$mode'; it is run or test" ;;
 esac
 

@@ -56,6 +56,15 @@ class RunDocuments:
         return self.summary.seed if self.summary else None
 
     @property
+    def subjects(self) -> str:
+        """Who was tested, host by host; empty where nobody noted it."""
+        found = self.manifest.subjects if self.manifest else {}
+        return " · ".join(
+            f"{each.side} on {host}: {each.peer} {each.version}".rstrip()
+            for host, each in found.items()
+        )
+
+    @property
     def duration_s(self) -> float | None:
         """From the first phase's begin to the last one's end."""
         if self.manifest is None or not self.manifest.phases:

@@ -152,6 +152,7 @@ def _run(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
             class_="run-head",
         ),
         element("p", run.reason, class_="reason"),
+        element("p", run.subjects, class_="facts") if run.subjects else "",
         tables.tiles(run, series),
         _errors(run),
         element("ul", joined(element("li", note) for note in notes), class_="notes")

@@ -36,6 +36,18 @@ class ProcessExit:
 
 
 @dataclass
+class SubjectFacts:
+    """Who was tested on one host."""
+
+    side: str
+    "`publisher` or `subscriber`."
+    peer: str
+    "The name it was asked for by, such as `ours`."
+    version: str = ""
+    "What its driver says of its build; empty when it says nothing or was never seen."
+
+
+@dataclass
 class Manifest:
     """All facts of a run that are not evidence of their own."""
 
@@ -63,6 +75,8 @@ class Manifest:
     "Name of the defect that was planted in the driver, in a run that tests the judge."
     complete: bool = False
     "Set by the last step of a run: every phase was walked to its end."
+    subjects: dict[str, SubjectFacts] = field(default_factory=dict)
+    "Who was tested, by host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
@@ -77,6 +91,8 @@ class Manifest:
         try:
             plain["phases"] = [Phase(**each) for each in plain.get("phases", [])]
             plain["processes"] = [ProcessExit(**each) for each in plain.get("processes", [])]
+            subjects = plain.get("subjects", {})
+            plain["subjects"] = {host: SubjectFacts(**each) for host, each in subjects.items()}
             return cls(**plain)
-        except TypeError as error:
+        except (AttributeError, TypeError) as error:
             raise DocumentError(f"{path.name}: {error}") from error

@@ -1,5 +1,6 @@
 """Every path of a suite folder and of a run folder; nobody else joins them by hand.
 
+runs/matrix-<suite-id>/        matrix.html  matrix.json  a suite folder for each pair
 runs/<suite-id>/               report.html  suite.json
   <scenario with / as ->-s<seed>/
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
@@ -48,6 +49,24 @@ class SuiteDir:
     def runs(self) -> list["RunDir"]:
         """The folders of all runs that left a manifest, by name."""
         return [RunDir(found.parent) for found in sorted(self.path.glob("*/run.json"))]
+
+
+@dataclass(frozen=True)
+class MatrixDir:
+    """The folder of one matrix: a suite for each pair, and the page of all cells."""
+
+    path: Path
+
+    @property
+    def page(self) -> Path:
+        return self.path / "matrix.html"
+
+    @property
+    def document(self) -> Path:
+        return self.path / "matrix.json"
+
+    def suite(self, name: str) -> SuiteDir:
+        return SuiteDir(self.path / name)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ class Suite:
     exit_code: int | None = None
     "None as long as the suite has not come to its end."
     runs: list[SuiteRun] = field(default_factory=list)
+    publisher: str = "ours"
+    "The peer on the publisher's host."
+    subscriber: str = "ours"
+    "The peer on the subscriber's host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})

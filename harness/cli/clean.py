@@ -21,9 +21,10 @@ def clean(out: Path) -> int:
     """
     from harness.cli.failure import one_line
     from harness.orchestrate.clean import remove_left_overs
+    from harness.uml import boot
 
     with one_line():
-        removed = remove_left_overs(out)
+        removed = remove_left_overs(out) + boot.remove_left_overs()
     for line in removed:
         click.echo(f"removed {line}")
     click.echo(f"{len(removed)} left-overs removed" if removed else "nothing was left over")

@@ -184,7 +184,23 @@ def _netem() -> Fact:
         if loadable
         else "none found"
     )
-    return Fact("netem", has, f"{detail} (kernel {release})", "the relay disturbs every link")
+    return Fact(
+        "netem", has, f"{detail} (kernel {release})", "--kernel uml, or weather by the relay"
+    )
+
+
+def _uml() -> Fact:
+    from harness.uml import kernel
+
+    purpose = "--kernel uml"
+    try:
+        found = kernel.find()
+    except kernel.NoKernel as error:
+        text = "weather by the relay, or a kernel that has netem"
+        return Fact("User Mode Linux", False, str(error), text, purpose)
+    has = kernel.has_module(found, "sch_netem")
+    detail = f"{found.program}, kernel {found.release}, {'with' if has else 'without'} netem"
+    return Fact("User Mode Linux", has, detail, "weather by the relay", purpose)
 
 
 def _mentions(path: Path, word: str) -> bool:
@@ -221,6 +237,7 @@ def probes(runs: Path) -> list[Callable[[], Fact]]:
         _engine,
         _compose,
         _netem,
+        _uml,
         lambda: _space("memory files", Path("/dev/shm"), MEMORY_BYTES_MIN),
         lambda: _space("disk", runs.resolve(), DISK_BYTES_MIN),
         lambda: _library("pyaeron", "tests against the real Aeron"),

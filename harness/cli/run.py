@@ -1,17 +1,17 @@
 """`windtunnel run`: make runs, show them, judge them, write the report."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli import exit_code, scenarios
+from harness.cli.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
     from harness.orchestrate.runner import SuiteResult
-    from harness.orchestrate.subject import Subject
+    from harness.orchestrate.subject import Pair
 
 
 @click.command(short_help="Make runs, judge them, and write an HTML report.")
@@ -53,8 +53,33 @@ if TYPE_CHECKING:
     help="Run a driver with this planted defect, to see that the judge notices: see `exam --list`.",
 )
 @click.option(
+    "--kernel",
+    type=click.Choice(["host", "uml"]),
+    default="host",
+    help="This machine's kernel, or User Mode Linux, which has netem.  [default: host]",
+)
+@click.option(
+    "--publisher",
+    metavar="PEER",
+    default="ours",
+    help="Driver on the publisher's host: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
+)
+@click.option(
+    "--subscriber",
+    metavar="PEER",
+    default="ours",
+    help="Driver on the subscriber's host, likewise.  [default: ours]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1, max=64),
+    default=1,
+    help="How many runs are made at once.  [default: 1]",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
 )
+@ci_options
 def run(
     scenario: tuple[str, ...],
     fidelity: str | None,
@@ -64,7 +89,13 @@ def run(
     out: Path,
     sabotage: str | None,
     mutant: str | None,
+    kernel: str,
+    publisher: str,
+    subscriber: str,
+    jobs: int,
     as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
 ) -> int:
     """Make runs of SCENARIO..., judge them, and write an HTML report.
 
@@ -76,22 +107,31 @@ def run(
       windtunnel run loss/reliable-2pct --seed 7
       windtunnel run reorder/reliable-swap-and-hold --seeds 10 --fidelity netns
       windtunnel run my-scenario.yaml --payload capture.tar --json | jq .outcome
+      windtunnel run --publisher aeronmd:build/aeronmd --subscriber pyaeron
     """
     files = scenarios.find_all(scenario)
 
     from harness.cli.display import choose
     from harness.cli.failure import one_line
     from harness.cli.machine import default_fidelity
-    from harness.orchestrate import privileges, subject
+    from harness.orchestrate import peers, privileges
     from harness.orchestrate.runner import run_suite
 
-    if sabotage is not None and sabotage not in subject.SABOTAGES:
-        raise click.UsageError(f"--sabotage is one of {', '.join(subject.SABOTAGES)}")
+    _check_defects(sabotage, mutant, kernel)
+    if kernel == "uml":
+        from harness.cli import in_kernel
+
+        options: dict[str, object] = {"seed": seed, "seeds": seeds, "payload": payload, "out": out}
+        switches = ("--json",) if as_json else ()
+        options |= {"fidelity": fidelity or "netns", "sabotage": sabotage}
+        options |= {"publisher": publisher, "subscriber": subscriber, "jobs": jobs}
+        return in_kernel.run(files, options, switches)
     chosen = fidelity or default_fidelity()
     with one_line():
         if chosen == "netns":
             privileges.acquire()
-        tested = subject.OURS if mutant is None else _mutated(mutant, chosen, out)
+        tested = peers.pair(publisher, subscriber, chosen, out.resolve() / peers.STORE)
+        tested = tested if mutant is None else _planted(mutant, tested, chosen, out)
         with choose(as_json) as display:
             result = run_suite(
                 files,
@@ -103,28 +143,39 @@ def run(
                 on_event=display.on_event,
                 sabotage=sabotage,
                 tested=tested,
+                jobs=jobs,
             )
         report = write_report(result.suite_dir)
+        _write_ci_files(result.suite_dir, junit, markdown)
     _tell(result, report, as_json)
     return result.exit_code
 
 
-def _mutated(name: str, fidelity: str, out: Path) -> "Subject":
-    """Our driver with a planted defect, made and compiled."""
+def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> None:
+    """Refuse a sabotage that nobody knows, and a mutant where none can be planted."""
+    from harness.orchestrate.subject import SABOTAGES
+
+    if sabotage is not None and sabotage not in SABOTAGES:
+        raise click.UsageError(f"--sabotage is one of {', '.join(SABOTAGES)}")
+    if mutant is not None and kernel != "host":
+        raise click.UsageError("--mutant needs --kernel host")
+
+
+def _planted(name: str, tested: "Pair", fidelity: str, out: Path) -> "Pair":
+    """The pair with a defect planted in our driver, made and compiled."""
     from harness.exam import mutant, mutated_driver
-    from harness.orchestrate.subject import OURS
 
     if fidelity == "compose":
         raise click.UsageError("--mutant needs --fidelity netns: an image holds one driver only")
     try:
-        mutation = mutated_driver.prepare(
-            mutant.by_name(name),
-            out / mutated_driver.MUTANTS,
-            lambda text: click.echo(text, err=True),
+        chosen = mutant.by_name(name)
+        folder = out / mutated_driver.MUTANTS
+        environment = mutated_driver.prepare(
+            chosen, folder, lambda text: click.echo(text, err=True)
         )
+        return mutated_driver.planted(tested, chosen, environment)
     except mutant.MutantError as error:
         raise click.UsageError(str(error)) from error
-    return replace(OURS, mutation=mutation)
 
 
 def write_report(suite_dir: Path) -> Path | None:
@@ -136,6 +187,16 @@ def write_report(suite_dir: Path) -> Path | None:
     except OSError as error:
         click.echo(f"windtunnel: the report could not be written: {error}", err=True)
         return None
+
+
+def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) -> None:
+    from harness.artifact.run_dir import SuiteDir
+    from harness.artifact.suite import Suite
+    from reports.outcomes import of_suite
+
+    suite = Suite.read(SuiteDir(suite_dir).document)
+    if suite is not None and (junit or markdown):
+        write_ci_files(of_suite(suite_dir, suite), junit, markdown)
 
 
 def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from harness.exam import one_run
+from harness.exam import child_run
+from harness.exam.child_run import CANCELLED
 from harness.exam.document import KILLED, UNDECIDED, Exam, ExamRun, MutantRow
 from harness.exam.mutant import Mutant
 from harness.exam.mutated_driver import MUTANTS
-from harness.exam.one_run import CANCELLED
 from harness.orchestrate.cancel import Cancellation, Cancelled
 
 DOCUMENT = "exam.json"
@@ -169,7 +169,7 @@ def _runs_of(sitting: Sitting) -> MakeRun:
     payload.write_bytes(random.Random(PAYLOAD_SEED).randbytes(PAYLOAD_BYTES))
 
     def make(scenario: str, mutant: str | None, out: Path, stop: threading.Event) -> ExamRun:
-        return one_run.make_run(
+        return child_run.make_run(
             scenario, mutant, fidelity=sitting.fidelity, payload=payload, out=out, stop=stop
         )
 

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.scenario.model import Name
+from harness.scenario.table import Name
 
 FOLDER = Path(__file__).parent / "mutants"
 Side = Literal["sender", "receiver", "both"]

@@ -15,14 +15,15 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from harness.exam.mutant import Mutant
+from harness.exam.mutant import Mutant, MutantError, Side
 from harness.kernel import cache_root
 from harness.orchestrate import namespaces
 from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import LocalProcess
-from harness.orchestrate.subject import Mutation
+from harness.orchestrate.subject import OURS, Pair, Subject
 
 MUTANTS = ".mutants"
 """Below a folder of suites: its mutated drivers."""
@@ -35,18 +36,19 @@ WARM_UP_LOG = "warm-up.log"
 
 def prepare(
     mutant: Mutant, folder: Path, tell: Callable[[str], None] = lambda text: None
-) -> Mutation:
+) -> dict[str, str]:
     """Make the mutant's driver below a folder, with its kernels compiled, unless it is there.
 
-    Raises MutantError when the edit does not fit today's driver.
+    Returns: the variables of processes that use it. Raises MutantError when the edit does not fit
+    today's driver.
     """
     home = folder.resolve() / mutant.name
     text = mutant.applied((REPOSITORY / mutant.file).read_text(encoding="utf-8"))
     digest = _digest(mutant.file, text)
     made = home / MADE
-    mutation = Mutation(mutant.name, mutant.side, _environment(home))
+    environment = _environment(home)
     if made.is_file() and made.read_text() == digest:
-        return mutation
+        return environment
     shutil.rmtree(home, ignore_errors=True)
     tree = home / "tree"
     shutil.copytree(
@@ -55,9 +57,22 @@ def prepare(
     (tree / mutant.file).write_text(text, encoding="utf-8")
     seed_kernels(cache_root(), home / "kernels", tree)
     tell(f"compiling what mutant {mutant.name} changes")
-    _compile(mutation, home)
+    _compile(environment, home)
     made.write_text(digest)
-    return mutation
+    return environment
+
+
+def planted(pair: Pair, mutant: Mutant, environment: dict[str, str]) -> Pair:
+    """The pair with the mutant on its side; MutantError where another driver stands there."""
+
+    def on(side: Side, sound: Subject) -> Subject:
+        if mutant.side not in (side, "both"):
+            return sound
+        if sound.name != OURS.name:
+            raise MutantError(f"mutant {mutant.name} is the {side}'s, which is {sound.name} here")
+        return replace(sound, mutant=mutant.name, environment={**sound.environment, **environment})
+
+    return Pair(on("sender", pair.publisher), on("receiver", pair.subscriber))
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -127,18 +142,18 @@ def _link_files(source: Path, target: Path) -> int:
     return count
 
 
-def _compile(mutation: Mutation, home: Path) -> None:
+def _compile(environment: dict[str, str], home: Path) -> None:
     """Let the mutant speak to itself once, so that no run waits for a compiler.
 
     A mutant may fail at that, and often does; what it compiled until then is all that is wanted.
     """
     running = LocalProcess(
-        f"warm-up of {mutation.name}",
+        "warm-up",
         [
             *("nice", sys.executable, "-m", "driver.warm_up"),
             *("--mode", "SHARED", "--patience", str(WARM_UP_PATIENCE_S)),
         ],
-        env={**namespaces.environment(), **mutation.environment},
+        env={**namespaces.environment(), **environment},
         cwd=home,
         log=home / WARM_UP_LOG,
     )

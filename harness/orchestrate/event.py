@@ -28,6 +28,9 @@ class RunEvent:
     run_count: int
     scenario: str
     seed: int
+    pair: str = ""
+    """Who sends to whom, such as `ours to pyaeron`."""
+
     phase: str = ""
     text: str = ""
     """One line for a person; for a verdict, its reason."""

@@ -9,6 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from harness.artifact.counter_sample import read_counters
+from harness.artifact.documents import DocumentError
+from harness.dissect import counter_key
+
 DISTRIBUTIONS = ("windtunnel", "numpy", "numba", "pydantic", "scapy")
 
 
@@ -36,6 +40,16 @@ def host_facts() -> dict[str, Any]:
         ),
         "effective_user_id": os.geteuid(),
     }
+
+
+def driver_version(counters: Path) -> str:
+    """Return what a driver said of its build in its counters, or "" if nothing is known."""
+    try:
+        found = read_counters(counters) or []
+    except (DocumentError, OSError):
+        return ""
+    label = counter_key.system_counter(found, counter_key.SOFTWARE_VERSION)
+    return "" if label is None else label.label.rpartition("version=")[2].strip()
 
 
 def steal_ticks() -> int:

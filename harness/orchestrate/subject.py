@@ -1,6 +1,6 @@
 """The command lines of everything that a run starts, apart from the capture tool.
 
-    driver      python -m driver --dir D
+    driver      python -m driver --dir D          (ours; other peers have commands of their own)
     publisher   python -m harness.workload publisher --case F --traffic ID --aeron-dir D --out DIR
     subscriber  python -m harness.workload subscriber ... (the same)
     saboteur    python -m harness.workload saboteur ... --sabotage NAME (the same)
@@ -14,15 +14,16 @@ failed them, or with 127 if it cannot do what the scenario asks for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
-
-from harness.scenario.model import Traffic
+from pathlib import Path
 
 READY = "ready"
 PROGRESS = "progress "
 UNSUPPORTED_EXIT_CODE = 127
+CANNOT_START_EXIT_CODES = (126, 127)
+"""How a driver ends that this machine cannot execute: as of a shell, `env`, or the linker."""
+
 SAMPLE_INTERVAL = "5ms"
 
 SABOTAGE_ROLES = {
@@ -36,22 +37,13 @@ SABOTAGE_ROLES = {
 SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
-@dataclass(frozen=True)
-class Mutation:
-    """A planted defect of the driver, and where it runs."""
+PYTHON = "{python}"
+DIRECTORY = "{dir}"
+LIBRARIES = "{libraries}"
+"""What stands in a subject's words for things that differ from place to place."""
 
-    name: str
-    side: Literal["sender", "receiver", "both"]
-    """The hosts that publish, those that subscribe, or all."""
-
-    environment: dict[str, str]
-    """What makes a process use the mutated driver."""
-
-    def afflicts(self, host: str, streams: Sequence[Traffic]) -> bool:
-        """Whether the processes of a host run the mutated driver."""
-        publishes = any(each.from_host == host for each in streams)
-        subscribes = any(each.to_host == host for each in streams)
-        return {"sender": publishes, "receiver": subscribes, "both": True}[self.side]
+WORKLOAD = ("-m", "harness.workload")
+"""Our publisher and subscriber, which can attach to any driver."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +52,32 @@ class Subject:
 
     name: str
     driver: tuple[str, ...]
-    """Arguments after the interpreter; the driver's directory follows as `--dir`."""
+    """The driver's command line, with `PYTHON`, `DIRECTORY` and `LIBRARIES` left open."""
 
-    workload: tuple[str, ...]
+    workload: tuple[str, ...] = WORKLOAD
+    """Arguments after the interpreter."""
+
     environment: dict[str, str] = field(default_factory=dict)
-    mutation: Mutation | None = None
-    """The defect that was planted in it to test the judge."""
+    """Variables of all its processes, with the same left open."""
 
-    def environment_at(self, host: str, streams: Sequence[Traffic]) -> dict[str, str]:
-        """The variables of its processes on a host."""
-        if self.mutation is None or not self.mutation.afflicts(host, streams):
-            return self.environment
-        return {**self.environment, **self.mutation.environment}
+    libraries: Path | None = None
+    """A folder below that of the runs whose files it needs in every place; None if it needs none.
+    """
 
-    def driver_command(self, python: str, directory: str) -> list[str]:
-        return [python, *self.driver, "--dir", directory]
+    missing: str = ""
+    """Why it cannot be started on this machine; empty if it can."""
+
+    mutant: str = ""
+    """Name of the defect that was planted in it to test the judge; empty if there is none."""
+
+    def driver_command(self, python: str, directory: str, libraries: str = "") -> list[str]:
+        return [_filled_in(word, python, directory, libraries) for word in self.driver]
+
+    def variables(self, python: str, directory: str, libraries: str = "") -> dict[str, str]:
+        return {
+            name: _filled_in(value, python, directory, libraries)
+            for name, value in self.environment.items()
+        }
 
     def workload_command(
         self, python: str, role: str, *, case: str, traffic: str, directory: str, out: str
@@ -88,10 +91,43 @@ class Subject:
         ]
 
 
+def _filled_in(word: str, python: str, directory: str, libraries: str) -> str:
+    found = word.replace(PYTHON, python).replace(DIRECTORY, directory)
+    return found.replace(LIBRARIES, libraries)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Who is tested against whom: the subject on each side of a stream."""
+
+    publisher: Subject
+    """On the host that the first stream comes from."""
+
+    subscriber: Subject
+    """On every other host."""
+
+    @property
+    def missing(self) -> str:
+        """Why this pair cannot be had on this machine; empty if it can."""
+        found = {f"{each.name}: {each.missing}" for each in self if each.missing}
+        return "; ".join(sorted(found))
+
+    @property
+    def mutant(self) -> str:
+        """Name of the defect that was planted in either; empty if there is none."""
+        return self.publisher.mutant or self.subscriber.mutant
+
+    @property
+    def name(self) -> str:
+        return f"{self.publisher.name} to {self.subscriber.name}"
+
+    def __iter__(self) -> Iterator[Subject]:
+        return iter((self.publisher, self.subscriber))
+
+
 OURS = Subject(
     name="ours",
-    driver=("-m", "driver"),
-    workload=("-m", "harness.workload"),
+    driver=(PYTHON, "-m", "driver", "--dir", DIRECTORY),
     # Two hosts share one machine here: one thread a driver, and short sleeps instead of spinning,
     # so that neither the relay nor the other host starves.
     environment={
@@ -102,6 +138,8 @@ OURS = Subject(
         "WINDTUNNEL_UDP_OFFLOAD": "false",
     },
 )
+
+OURS_WITH_OURS = Pair(OURS, OURS)
 
 
 def sabotage_arguments(role: str, sabotage: str) -> list[str]:

@@ -7,12 +7,24 @@ depends on its seed, gives the exact ones.
 import math
 from collections.abc import Iterator
 
-from harness.scenario.case import Case, FaultCase, TrafficCase
+from harness.scenario.case import Case, TrafficCase
 from harness.scenario.channel import ALIGNMENT, HEADER_LENGTH
+from harness.scenario.explain_weather import weather_lines
+from harness.scenario.fault_case import FaultCase
 from harness.scenario.units import format_bytes, format_duration, format_share
 
 _SAMPLES = 4096
-_VERBS = {"drop": "dropped", "duplicate": "sent twice", "hold": "held back", "swap": "swapped"}
+_VERBS = {
+    "drop": "dropped",
+    "duplicate": "sent twice",
+    "hold": "held back",
+    "swap": "swapped",
+    "displace": "overtaken",
+    "corrupt": "damaged",
+    "truncate": "cut off",
+    "inject": "followed by forged frames",
+    "readdress": "sent from another port",
+}
 
 
 def expected_data_frames(traffic: TrafficCase) -> float:
@@ -73,6 +85,7 @@ def _lines(case: Case) -> Iterator[str]:
         yield "  none: everything passes"
     for index, fault in enumerate(case.faults):
         yield from _fault_lines(case, index, fault)
+    yield from weather_lines(case.backend, case.weather)
     yield ""
     yield "expect    " + ", ".join(check.name for check in case.expect)
 

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from harness.scenario.model import Scenario
-from harness.scenario.sense import Problem, problems
+from harness.scenario.problem import Problem
+from harness.scenario.sense import problems
 
 SUFFIX = ".yaml"
 ROOT_FOLDER = "scenarios"
@@ -55,7 +56,7 @@ def parse_scenario(text: str, source: str) -> Scenario:
     try:
         scenario = Scenario.model_validate(document.value)
     except ValidationError as error:
-        found = [Problem(_path(each["loc"], document), _text(each)) for each in _causes(error)]
+        found = [Problem(_path(each, document), _text(each)) for each in _causes(error)]
         raise ScenarioError(document.locate(found)) from error
     found = problems(scenario)
     if found:
@@ -77,15 +78,13 @@ def _causes(error: ValidationError) -> list[Any]:
     ]
 
 
-def _path(loc: tuple[str | int, ...], document: "_Document") -> tuple[str | int, ...]:
+def _path(error: Any, document: "_Document") -> tuple[str | int, ...]:
     """The part of pydantic's path that is in the file, plus a missing key if that is the fault."""
     path: tuple[str | int, ...] = ()
-    for step in loc:
+    for step in error["loc"]:
         if (*path, step) in document.marks:
             path = (*path, step)
-    if loc != path and isinstance(loc[-1], str) and loc[-1:] != path[-1:]:
-        return (*path, loc[-1])
-    return path
+    return (*path, error["loc"][-1]) if error["type"] == "missing" else path
 
 
 def _text(error: Any) -> str:

@@ -1,9 +1,9 @@
 """The scenario file as values: one class a table, one field a key.
 
     Scenario
-      seeds     network --- link
+      seeds     network --- link --- weather
       traffic[] --- content --- message
-      faults[]  --- where, what, act
+      faults[]  --- where, what, when, act
       expect[]  budget
 
 Shape and units are checked here; what is well-formed and yet cannot happen is found by `sense`.
@@ -12,9 +12,12 @@ Unknown keys are errors. Keys that are words of Python or lack a unit have anoth
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from harness.scenario.units import parse_bytes, parse_duration, parse_share
+from harness.scenario.fault import Fault
+from harness.scenario.table import NUMBER, Bytes, Duration, Name, Table, quantity
+from harness.scenario.units import parse_bytes
+from harness.scenario.weather import Weather
 
 SCHEMA = "windtunnel/1"
 SEED_MAX = (1 << 63) - 1
@@ -22,29 +25,6 @@ FAULTS_MAX = 256
 TRAFFIC_MAX = 256
 LONGEST: Literal["max"] = "max"
 """In place of a message length: the longest that the term length allows."""
-
-Action = Literal["drop", "duplicate", "hold", "swap"]
-ACTIONS: tuple[Action, ...] = ("drop", "duplicate", "hold", "swap")
-FrameType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"]
-
-
-def _quantity(pattern: str, example: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
-
-
-_NUMBER = r"^\d+(\.\d+)?\s*"
-Bytes = Annotated[
-    int, BeforeValidator(parse_bytes), _quantity(_NUMBER + "(B|KiB|MiB|GiB)$", "64MiB")
-]
-Duration = Annotated[
-    int, BeforeValidator(parse_duration), _quantity(_NUMBER + "(ns|us|ms|s|min)$", "5ms")
-]
-Share = Annotated[int, BeforeValidator(parse_share), _quantity(_NUMBER + "%$", "2%")]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
-
-
-def _one_or_many(value: object) -> object:
-    return value if isinstance(value, list) else [value]
 
 
 def _bytes_or_longest(value: object) -> object:
@@ -58,14 +38,6 @@ def _check(value: object) -> object:
         ((name, arguments),) = value.items()
         return {"name": name, "arguments": arguments}
     raise ValueError("expected the name of a check, or one name with its arguments")
-
-
-class Table(BaseModel):
-    """A table of a scenario file."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
 
 
 class Seeds(Table):
@@ -84,8 +56,11 @@ class Link(Table):
     between: tuple[Name, Name] = Field(strict=False)
     """Its two ends: the first is `a` in the ledger and the decision log, the second `b`."""
 
-    backend: Literal["relay"] = "relay"
-    """What disturbs it. Default and only choice: the relay."""
+    backend: Literal["relay", "netem"] = "relay"
+    """Who delivers the weather: the relay (default), or the kernel's netem behind it."""
+
+    weather: dict[str, Weather] = Field(default_factory=dict)
+    """What befalls every packet, by direction such as `a->b`, or `both`; default nothing."""
 
 
 class Network(Table):
@@ -106,7 +81,7 @@ class MessageLengths(Table):
     longest_bytes: Annotated[
         int | Literal["max"],
         BeforeValidator(_bytes_or_longest),
-        _quantity(_NUMBER + "(B|KiB|MiB|GiB)$|^max$", "max"),
+        quantity(NUMBER + "(B|KiB|MiB|GiB)$|^max$", "max"),
     ] = Field(default=LONGEST, alias="to")
     """Bytes; default and bound `max`, the lesser of an eighth of the term and 16MiB."""
 
@@ -147,83 +122,11 @@ class Traffic(Table):
     content: Content
 
 
-class Where(Table):
-    """The links on which a rule looks at frames."""
-
-    link: str = Field(pattern=r"^(both|[a-z0-9-]+->[a-z0-9-]+)$")
-    """A direction such as `a->b`, or `both`."""
-
-
-class What(Table):
-    """The frames to which a rule applies."""
-
-    types: Annotated[tuple[FrameType, ...], BeforeValidator(_one_or_many)] = Field(
-        alias="type", strict=False, min_length=1
-    )
-    """One frame type or a list of them. DATA does not include HEARTBEAT."""
-
-
-class Hold(Table):
-    """Keep some frames back for a while."""
-
-    share: Share
-    """Of the frames that match; per cent."""
-
-    delay_ns: Duration = Field(alias="for", gt=0, le=10_000_000_000)
-    """How long; up to 10s."""
-
-
-class Act(Table):
-    """What happens to a share of the matching frames: exactly one key."""
-
-    drop: Share | None = None
-    """Per cent of the frames that never leave."""
-
-    duplicate: Share | None = None
-    """Per cent of the frames that leave twice."""
-
-    hold: Hold | None = None
-    """Frames that leave late."""
-
-    swap: Share | None = None
-    """Per cent of the frames that leave right after the next one of their stream and link."""
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> "Act":
-        given = [name for name in ACTIONS if getattr(self, name) is not None]
-        if len(given) != 1 or len(self.model_fields_set) != 1:
-            raise ValueError("expected exactly one of drop, duplicate, hold, swap")
-        return self
-
-    @property
-    def action(self) -> Action:
-        """The name of the one act."""
-        return next(name for name in ACTIONS if getattr(self, name) is not None)
-
-    @property
-    def share_ppb(self) -> int:
-        """The share of frames, in parts per billion."""
-        if self.hold is not None:
-            return self.hold.share
-        return int(getattr(self, self.action))
-
-
-class Fault(Table):
-    """One rule; for each frame rules are tried in file order, and the first that fires decides."""
-
-    id: Name
-    """Unique in the scenario."""
-
-    where: Where
-    what: What
-    act: Act
-
-
 class Check(Table):
     """A condition of the subject, by the name it has in the judge's registry."""
 
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 class Budget(Table):

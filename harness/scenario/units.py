@@ -1,6 +1,7 @@
 """Quantities as scenarios write them: a number and a unit, never a bare number.
 
     "64MiB" -> bytes     "5ms" -> nanoseconds     "2%" -> parts per billion
+    "200Mbit/s" -> bits per second
 
 Everything becomes an exact integer, since these values take part in decisions that must be the
 same on every machine. A quantity finer than its integer is refused rather than rounded.
@@ -17,10 +18,16 @@ NANOSECONDS: dict[str, int] = {
     "s": 1_000_000_000,
     "min": 60_000_000_000,
 }
+BITS_PER_SECOND: dict[str, int] = {
+    "bit/s": 1,
+    "kbit/s": 1_000,
+    "Mbit/s": 1_000_000,
+    "Gbit/s": 1_000_000_000,
+}
 BILLION = 1_000_000_000
 """Parts of a share: 100% is this many."""
 
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%]*)")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
 
 
 def parse_bytes(text: object) -> int:
@@ -39,6 +46,23 @@ def parse_share(text: object) -> int:
     if not 0 < parts <= BILLION:
         raise ValueError(f"expected a share above 0% and up to 100%, found {text!r}")
     return parts
+
+
+def parse_probability(text: object) -> int:
+    """The parts per billion in a text such as "0%"; at most 100%."""
+    if isinstance(text, str) and re.fullmatch(r"0+(\.0+)?\s*%", text.strip()):
+        return 0
+    return parse_share(text)
+
+
+def parse_rate(text: object) -> int:
+    """The bits per second in a text such as "200Mbit/s"."""
+    return _parse(text, BITS_PER_SECOND, "a rate", "200Mbit/s")
+
+
+def format_rate(bits_per_s: int) -> str:
+    """A rate in the largest unit that keeps it whole."""
+    return _format(bits_per_s, BITS_PER_SECOND)
 
 
 def format_duration(duration_ns: int) -> str:

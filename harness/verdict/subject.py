@@ -8,6 +8,7 @@ from harness.verdict.outcome import Outcome
 NAME = "subject_lived"
 ROLES = ("driver", "publisher", "subscriber")
 UNSUPPORTED_EXIT_CODE = 127
+CANNOT_START_EXIT_CODES = (126, 127)
 
 
 def subject_lived(evidence: Evidence) -> list[Finding]:
@@ -19,7 +20,11 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
     subjects = [each for each in manifest.processes if each.role in ROLES]
     if not subjects:
         return [could_not_look(NAME, Missing(where, "tells of no driver or workload"))]
-    findings = [*_deaths(subjects), *_overrun(manifest, where), *_own_words(evidence)]
+    findings = [
+        *_deaths(subjects, manifest.unsupported),
+        *_overrun(manifest, where),
+        *_own_words(evidence),
+    ]
     for role in ROLES:
         if not any(each.role == role for each in subjects):
             findings.append(could_not_look(NAME, Missing(where, f"tells of no {role}")))
@@ -28,7 +33,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
     return [passed(NAME, f"{len(subjects)} drivers and workloads lived to their end")]
 
 
-def _deaths(subjects: list[ProcessExit]) -> list[Finding]:
+def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
     findings = []
     for each in subjects:
         code = each.exit_code
@@ -36,7 +41,9 @@ def _deaths(subjects: list[ProcessExit]) -> list[Finding]:
             continue
         where = (each.log,) if each.log else ()
         words = f"; its last words: {each.last_log_line}" if each.last_log_line else ""
-        if code == UNSUPPORTED_EXIT_CODE and each.role != "driver":
+        # Of a driver the harness alone can tell: these codes mean it only before a heartbeat.
+        cannot = CANNOT_START_EXIT_CODES if unsupported else ()
+        if code in (cannot if each.role == "driver" else (UNSUPPORTED_EXIT_CODE,)):
             text = f"{each.name} says that it cannot do this{words}"
             findings.append(Finding(NAME, Outcome.UNSUPPORTED, text, each.name, where))
             continue

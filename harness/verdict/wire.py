@@ -93,13 +93,14 @@ def _wire(
     far_frames = of_stream(far.frames, facts.session_id, facts.stream_id)
     publisher = case.address(traffic.from_host)
     subscriber = case.address(traffic.to_host)
+    sent = _stretch(near_frames[sent_by(near_frames, publisher)], facts)
     arrived = far_frames[sent_by(far_frames, publisher)]
     beats = arrived[arrived["frame_type"] == HEARTBEAT]
     return Wire(
         facts=facts,
         sender_buf=near.buf,
-        sent=_stretch(near_frames[sent_by(near_frames, publisher)], facts),
-        arrived=_stretch(arrived, facts),
+        sent=sent,
+        arrived=_genuine(_stretch(arrived, facts), sent),
         heartbeats_arrived=positions(beats, facts.initial_term_id, facts.term_length),
         heartbeat_times_ns=beats["time_ns"].astype(np.int64),
         answering=_feedback(far_frames[sent_by(far_frames, subscriber)]),
@@ -112,6 +113,19 @@ def _stretch(frames: Frames, facts: StreamFacts) -> Stretch:
     chosen = chosen[np.argsort(chosen["time_ns"], kind="stable")]
     starts = positions(chosen, facts.initial_term_id, facts.term_length)
     return Stretch(chosen, starts, starts + aligned_lengths(chosen["frame_length"]))
+
+
+def _genuine(arrived: Stretch, sent: Stretch) -> Stretch:
+    """What the publisher's host has sent: without forged frames, and what damage has displaced.
+
+    A frame is known by where it begins and how long it says that it is.
+    """
+    known = {*zip(sent.starts.tolist(), sent.ends.tolist(), strict=True)}
+    pairs = zip(arrived.starts.tolist(), arrived.ends.tolist(), strict=True)
+    is_known = np.fromiter((pair in known for pair in pairs), np.bool_, len(arrived.starts))
+    if is_known.all():
+        return arrived
+    return Stretch(arrived.frames[is_known], arrived.starts[is_known], arrived.ends[is_known])
 
 
 def _feedback(frames: Frames) -> Frames:

@@ -21,7 +21,7 @@ MODULE_HOMES = {
     ),
     "llvmlite": ("driver/base/", "tests/"),
     "mmap": ("driver/base/mapping.py", "tests/"),
-    "subprocess": ("harness/orchestrate/process.py", "tests/"),
+    "subprocess": ("harness/orchestrate/process.py", "harness/uml/", "tests/"),
     "docker": ("harness/orchestrate/engine.py", "harness/cli/machine.py", "tests/docker/"),
     "pyspark": ("reports/", "tests/"),
 }

@@ -11,7 +11,7 @@ from harness.exam import examine, mutated_driver
 from harness.exam.document import Exam, ExamRun, MutantRow
 from harness.orchestrate import runner
 from harness.orchestrate.runner import SuiteResult
-from harness.orchestrate.subject import Mutation
+from harness.orchestrate.subject import OURS_WITH_OURS
 
 NAMES = ["naks-sent-counted-twice", "naks-sent-total-not-counted"]
 
@@ -120,7 +120,7 @@ def suites(monkeypatch, tmp_path):
     def prepare(mutant, folder, tell):
         seen["folder"] = folder
         tell("compiling")
-        return Mutation(mutant.name, mutant.side, {"PYTHONPATH": "somewhere"})
+        return {"PYTHONPATH": "somewhere"}
 
     monkeypatch.setattr(runner, "run_suite", run_suite)
     monkeypatch.setattr(mutated_driver, "prepare", prepare)
@@ -132,14 +132,17 @@ def suites(monkeypatch, tmp_path):
 def test_a_run_can_be_made_with_one_mutant(suites, tmp_path, capsys):
     options = ["--fidelity", "netns", "--mutant", NAMES[0], "--out", str(tmp_path)]
     assert main(["run", "exam/loss", *options]) == exit_code.OK
-    assert suites["tested"].mutation.name == NAMES[0]
+    tested = suites["tested"]
+    assert tested.subscriber.mutant == NAMES[0]
+    assert tested.subscriber.environment["PYTHONPATH"] == "somewhere"
+    assert tested.publisher == OURS_WITH_OURS.publisher
     assert suites["folder"] == tmp_path / mutated_driver.MUTANTS
     assert "compiling" in capsys.readouterr().err
 
 
 def test_a_run_without_one_has_none(suites, tmp_path):
     assert main(["run", "exam/loss", "--fidelity", "netns", "--out", str(tmp_path)]) == exit_code.OK
-    assert suites["tested"].mutation is None
+    assert suites["tested"] == OURS_WITH_OURS
 
 
 @pytest.mark.parametrize(
@@ -147,6 +150,8 @@ def test_a_run_without_one_has_none(suites, tmp_path):
     [
         (["--mutant", "frob", "--fidelity", "netns"], "'frob'"),
         (["--mutant", NAMES[0], "--fidelity", "compose"], "netns"),
+        (["--mutant", NAMES[0], "--kernel", "uml"], "--kernel host"),
+        (["--mutant", NAMES[0], "--fidelity", "netns", "--subscriber", "pyaeron"], "pyaeron"),
     ],
 )
 def test_a_mutant_that_cannot_run_is_refused(suites, capsys, options, said):

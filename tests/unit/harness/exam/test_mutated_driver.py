@@ -10,6 +10,7 @@ import pytest
 from harness.exam import mutated_driver
 from harness.exam.mutant import Mutant, MutantError
 from harness.orchestrate.privileges import REPOSITORY
+from harness.orchestrate.subject import OURS, OURS_WITH_OURS, Pair, Subject
 
 MUTANT = Mutant(
     name="longer-header",
@@ -24,17 +25,14 @@ MUTANT = Mutant(
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """Names of the mutants that were compiled; nothing is."""
+    """Folders of the mutants that were compiled; nothing is."""
     found = []
-    monkeypatch.setattr(
-        mutated_driver, "_compile", lambda mutation, home: found.append(mutation.name)
-    )
+    monkeypatch.setattr(mutated_driver, "_compile", lambda environment, home: found.append(home))
     return found
 
 
 def test_the_copy_differs_by_the_edit_alone(tmp_path, compiled):
-    mutation = mutated_driver.prepare(MUTANT, tmp_path)
-    assert (mutation.name, mutation.side) == ("longer-header", "receiver")
+    mutated_driver.prepare(MUTANT, tmp_path)
     tree = tmp_path / "longer-header" / "tree"
     differing = [
         path.relative_to(REPOSITORY).as_posix()
@@ -45,13 +43,13 @@ def test_the_copy_differs_by_the_edit_alone(tmp_path, compiled):
 
 
 def test_its_processes_import_the_copy_wherever_they_start(tmp_path, compiled):
-    mutation = mutated_driver.prepare(MUTANT, tmp_path)
+    environment = mutated_driver.prepare(MUTANT, tmp_path)
     script = (
         "import driver.wire.header as h, harness; print(h.DATA_HEADER_LENGTH, harness.__file__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={**os.environ, **mutation.environment, "NUMBA_DISABLE_JIT": "1"},
+        env={**os.environ, **environment, "NUMBA_DISABLE_JIT": "1"},
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -102,3 +100,24 @@ def test_kernels_of_the_driver_are_linked_under_the_copys_folder(tmp_path):
 
 def test_without_a_store_nothing_is_linked(tmp_path):
     assert mutated_driver.seed_kernels(tmp_path / "none", tmp_path / "k", tmp_path / "t") == 0
+
+
+@pytest.mark.parametrize(
+    ("side", "planted"), [("sender", [1, 0]), ("receiver", [0, 1]), ("both", [1, 1])]
+)
+def test_it_runs_on_its_side_alone(side, planted):
+    mutant = MUTANT.model_copy(update={"side": side})
+    pair = mutated_driver.planted(OURS_WITH_OURS, mutant, {"PYTHONPATH": "there"})
+    assert pair.mutant == MUTANT.name
+    for is_planted, subject in zip(planted, pair, strict=True):
+        added = {"PYTHONPATH": "there"} if is_planted else {}
+        assert subject.environment == {**OURS.environment, **added}
+        assert subject.mutant == (MUTANT.name if is_planted else "")
+
+
+def test_another_driver_cannot_be_mutated():
+    other = Pair(OURS, Subject("pyaeron", ("aeronmd",)))
+    with pytest.raises(MutantError, match="pyaeron"):
+        mutated_driver.planted(other, MUTANT, {})
+    sender = MUTANT.model_copy(update={"side": "sender"})
+    assert mutated_driver.planted(other, sender, {}).subscriber == other.subscriber

@@ -1,13 +1,8 @@
 """Command lines are those that the programs understand."""
 
-from dataclasses import replace
-from types import SimpleNamespace
-
-import pytest
-
 from harness.capture import counters
 from harness.orchestrate import subject
-from harness.orchestrate.subject import OURS, Mutation, Subject
+from harness.orchestrate.subject import OURS, Subject
 
 
 def test_our_driver_and_workloads():
@@ -50,23 +45,9 @@ def test_a_saboteur_of_its_own_commits_what_workloads_cannot():
         assert subject.sabotage_arguments("subscriber", sabotage) == []
 
 
-def stream(source: str, target: str) -> SimpleNamespace:
-    return SimpleNamespace(from_host=source, to_host=target)
-
-
-@pytest.mark.parametrize(
-    ("side", "streams", "mutated"),
-    [
-        ("sender", [stream("a", "b")], {"a"}),
-        ("receiver", [stream("a", "b")], {"b"}),
-        ("both", [stream("a", "b")], {"a", "b"}),
-        ("sender", [stream("a", "b"), stream("b", "a")], {"a", "b"}),
-    ],
-)
-def test_a_mutated_driver_runs_on_its_side_alone(side, streams, mutated):
-    sound = Subject("ours", (), (), {"X": "1"})
-    planted = replace(sound, mutation=Mutation("m", side, {"PYTHONPATH": "m", "X": "2"}))
-    for host in ("a", "b"):
-        expected = {"X": "2", "PYTHONPATH": "m"} if host in mutated else {"X": "1"}
-        assert planted.environment_at(host, streams) == expected
-        assert sound.environment_at(host, streams) == {"X": "1"}
+def test_words_are_filled_in_for_each_place():
+    made = Subject(
+        "it", ("{python}", "-x{dir}", "{libraries}/d"), environment={"D": "{dir}:{libraries}"}
+    )
+    assert made.driver_command("py", "/m/{a}", "/l") == ["py", "-x/m/{a}", "/l/d"]
+    assert made.variables("py", "/m/a", "/l") == {"D": "/m/a:/l"}

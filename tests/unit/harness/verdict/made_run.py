@@ -28,7 +28,8 @@ from harness.artifact.plan import MessagePlan, message_bytes, plan
 from harness.artifact.records import write_records
 from harness.artifact.run_dir import RunDir
 from harness.dissect.expected_log import ExpectedLog, expected_log
-from harness.scenario.case import Case, CheckCase, FaultCase, HostCase, Payload, TrafficCase
+from harness.scenario.case import Case, CheckCase, HostCase, Payload, TrafficCase
+from harness.scenario.fault_case import FaultCase
 from harness.verdict.registry import CHECKS
 
 SEED = 7
@@ -179,14 +180,16 @@ class MadeRun:
         length = int(row["frame_length"]) - 32
         return message_bytes(self.payload, int(row["payload_start"]), length).tobytes()
 
-    def decide(self, index: int, action: int, rule: int = 0, attempt: int = 1) -> None:
+    def decide(
+        self, index: int, action: int, rule: int = 0, attempt: int = 1, detail: int = 0
+    ) -> None:
         row = self.log.frames[index]
         position = int(row["position"])
         span = (int(row["frame_length"]) + 31) & ~31
         term_id, term_offset = place(position)
         what = (self.now_ns, rule, action, 0, int(row["frame_type"]), int(row["flags"]), 0)
         where = (SESSION_ID, STREAM_ID, term_id, term_offset, span, position, attempt, 0)
-        self.decisions.append((*what, *where))
+        self.decisions.append((*what, *where, detail))
 
     def see(self, index: int) -> None:
         """The subscriber reads an expected frame in its log."""
@@ -215,7 +218,8 @@ class MadeRun:
         folder.scenario.write_text("made by hand\n")
         folder.payload.write_bytes(self.payload.tobytes())
         Ledger(self.links).write(folder.ledger)
-        write_records(folder.decisions, np.array(self.decisions, dtype=DECISION))
+        rows = [(*each, 0)[: len(DECISION)] for each in self.decisions]  # `detail` may be left out
+        write_records(folder.decisions, np.array(rows, dtype=DECISION))
         for host in ("a", "b"):
             self.write_capture(host)
             self._write_counters(host)

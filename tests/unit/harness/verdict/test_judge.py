@@ -225,6 +225,21 @@ def test_a_workload_that_says_no_makes_the_run_unsupported(tmp_path):
     assert (verdict.outcome, verdict.exit_code) == (Outcome.UNSUPPORTED, 0)
 
 
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_driver_that_could_not_be_executed_is_no_failure_if_the_harness_says_so(tmp_path, code):
+    run = make_run(tmp_path)
+    run.manifest.processes[0].exit_code = code
+    run.manifest.processes[0].asked = False
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.FAIL
+    run.manifest.unsupported = "no such library"
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.UNSUPPORTED
+    run.manifest.processes[0].exit_code = -11
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.FAIL
+
+
 def test_a_run_that_this_machine_cannot_make_is_unsupported(tmp_path):
     run = make_run(tmp_path)
     run.manifest.unsupported = "no network namespaces here"

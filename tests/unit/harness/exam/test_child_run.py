@@ -6,7 +6,7 @@ import threading
 from harness.artifact.documents import write_document
 from harness.artifact.run_dir import RunDir, SuiteDir
 from harness.artifact.suite import Suite, SuiteRun
-from harness.exam import one_run
+from harness.exam import child_run
 
 RUN = {
     "FAIL": {"checks": [("a", "FAIL"), ("b", "PASS"), ("a", "FAIL"), ("c", "FAIL")]},
@@ -56,8 +56,8 @@ def leaving(outcome):
 
 
 def make(monkeypatch, tmp_path, child, mutant="some", stop=None):
-    monkeypatch.setattr(one_run, "LocalProcess", child)
-    return one_run.make_run(
+    monkeypatch.setattr(child_run, "LocalProcess", child)
+    return child_run.make_run(
         "exam/x", mutant, fidelity="netns", payload=tmp_path / "p", out=tmp_path / "out",
         stop=stop or threading.Event(),
     )  # fmt: skip
@@ -104,6 +104,6 @@ def test_it_is_asked_to_end_when_the_sitting_is_over(monkeypatch, tmp_path):
 
 def test_a_verdict_that_cannot_be_read_names_no_check(tmp_path):
     folder = RunDir(tmp_path)
-    assert one_run.failed_checks(folder) == []
+    assert child_run.failed_checks(folder) == []
     folder.verdict.write_text("[]")
-    assert one_run.failed_checks(folder) == []
+    assert child_run.failed_checks(folder) == []

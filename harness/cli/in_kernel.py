@@ -1,0 +1,53 @@
+"""The same `windtunnel run` again, inside a kernel that has what this machine's lacks.
+
+windtunnel run X --kernel uml  --boot-->  windtunnel run X
+                              <-- output, run folder, exit code --
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from harness.cli.failure import Failure, one_line
+
+BOOT_S = 180.0
+RUN_S = 300.0
+"""Beside a run's own budget: its processes start an order of magnitude more slowly inside."""
+WARM_UPS = ("harness.warm_up", "driver.warm_up")
+"""Compile what is not compiled yet out here, where there is more than one processor. A failure
+shows itself inside, as a slow start at worst."""
+
+
+def run(files: Sequence[Path], options: Mapping[str, object], switches: Sequence[str]) -> int:
+    """Make the runs inside and return the inner command's exit code.
+
+    `options` by their long names; those that are None are left out.
+    """
+    from harness.cli import exit_code
+    from harness.orchestrate import runner
+    from harness.uml import boot, kernel
+
+    try:
+        found = kernel.find()
+    except kernel.NoKernel as error:
+        raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error
+    seed, seeds = options["seed"], options["seeds"]
+    with one_line():
+        planned = runner.plan(
+            files,
+            seed if isinstance(seed, int) else None,
+            seeds if isinstance(seeds, int) else None,
+        )
+    argv = [sys.executable, "-m", "harness", "run", *map(str, files), *switches]
+    for name, value in options.items():
+        if value is not None:
+            argv += [f"--{name}", str(value)]
+    budget_s = BOOT_S + sum(RUN_S + each.scenario.budget.wall_ns / 1e9 for each in planned)
+    boot.finish([[sys.executable, "-m", each] for each in WARM_UPS])
+    click.echo(f"windtunnel: starting kernel {found.release} from {found.program}", err=True)
+    try:
+        return boot.run(found, boot.Command(argv, budget_s))
+    except boot.BootError as error:
+        raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error

@@ -1,0 +1,153 @@
+"""The first process of the kernel inside: `python -m harness.uml.inside FOLDER`.
+
+    mount --> modules --> lo up --> the command --> exit.json --> power off
+                                      |  stdout --> tty1     signals <-- tty3
+                                      |  stderr --> tty2
+
+Process 1 must never end by itself: whatever happens, the machine is switched off. It is the
+reaper of all orphans too, as process 1 always is.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import traceback
+import tty
+from pathlib import Path
+
+from harness.uml.modules import load
+from harness.uml.order import Exit, Order
+
+STDOUT_TTY = "/dev/tty1"
+STDERR_TTY = "/dev/tty2"
+SIGNAL_TTY = "/dev/tty3"
+UP = b"up\n"
+"""First words on the console of stderr: the kernel has started and the command comes next."""
+
+SIGNALS = {b"i": signal.SIGINT, b"t": signal.SIGTERM}
+_CHUNK = 65536
+
+_MOUNTS = (
+    ("devtmpfs", "/dev", ""),
+    ("proc", "/proc", ""),
+    ("sysfs", "/sys", ""),
+    ("tmpfs", "/run", "mode=755"),
+    ("tmpfs", "/dev/shm", "mode=1777"),
+    ("devpts", "/dev/pts", "mode=620,ptmxmode=666"),
+)
+_SETTINGS = {
+    # The lab's own sockets ask for more than a kernel gives by default.
+    "/proc/sys/net/core/rmem_max": "16777216",
+    "/proc/sys/net/core/wmem_max": "16777216",
+}
+
+
+def main() -> None:
+    """Do as ordered, tell how it ended, and switch the machine off."""
+    folder = Path(sys.argv[1])
+    ended = Exit(None, "the first process ended early")
+    try:
+        order = Order.read(folder)
+        prepare(order)
+        ended = Exit(_run(order))
+    except BaseException:
+        ended = Exit(None, traceback.format_exc())
+    finally:
+        try:
+            ended.write(folder)
+            os.sync()
+        finally:
+            power_off()
+
+
+def prepare(order: Order) -> None:
+    """Make the machine fit for a lab."""
+    for kind, place, options in _MOUNTS:
+        mount(kind, place, options)
+    load(Path(order.modules_folder), order.modules)
+    for path, value in _SETTINGS.items():
+        Path(path).write_text(value)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+
+
+def mount(kind: str, place: str, options: str) -> None:
+    """Mount a file system of the kernel's own over a place; OSError names it."""
+    Path(place).mkdir(exist_ok=True)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(kind.encode(), place.encode(), kind.encode(), 0, options.encode()) != 0:
+        code = ctypes.get_errno()
+        # Busy: the kernel has mounted it there by itself.
+        if code != errno.EBUSY:
+            raise OSError(code, os.strerror(code), place)
+
+
+def _run(order: Order) -> int:
+    consoles = [open_raw(name) for name in (STDOUT_TTY, STDERR_TTY, SIGNAL_TTY)]
+    os.write(consoles[1], UP)
+    return _command(order, consoles)
+
+
+def _command(order: Order, consoles: list[int]) -> int:
+    running = subprocess.Popen(
+        order.argv,
+        cwd=order.cwd,
+        env=order.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    assert running.stderr is not None
+    copies = [
+        threading.Thread(target=_copy, args=pair, daemon=True)
+        for pair in ((running.stdout.fileno(), consoles[0]), (running.stderr.fileno(), consoles[1]))
+    ]
+    threading.Thread(target=_pass_signals, args=(consoles[2], running), daemon=True).start()
+    for copy in copies:
+        copy.start()
+    code = running.wait()
+    with contextlib.suppress(ProcessLookupError):
+        # What the command left running would keep its outputs open.
+        os.killpg(running.pid, signal.SIGKILL)
+    for copy in copies:
+        copy.join()
+    for console in consoles[:2]:
+        # Nothing that was written may be lost when the machine is switched off.
+        termios.tcdrain(console)
+    return code if code >= 0 else 128 - code
+
+
+def open_raw(name: str) -> int:
+    """A console that passes every byte as it is."""
+    console = os.open(name, os.O_RDWR | os.O_NOCTTY)
+    tty.setraw(console)
+    return console
+
+
+def _copy(source: int, console: int) -> None:
+    while chunk := os.read(source, _CHUNK):
+        while chunk:
+            chunk = chunk[os.write(console, chunk) :]
+
+
+def _pass_signals(console: int, running: subprocess.Popen[bytes]) -> None:
+    while word := os.read(console, 1):
+        if word in SIGNALS:
+            running.send_signal(SIGNALS[word])
+
+
+def power_off() -> None:
+    """End the kernel, and with it every process inside."""
+    # LINUX_REBOOT_CMD_POWER_OFF and the two magic numbers of reboot(2).
+    ctypes.CDLL(None).syscall(169, 0xFEE1DEAD, 0x28121969, 0x4321FEDC, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""A loss model walked packet by packet, as its definition reads."""
+
+import numpy as np
+
+from harness.scenario.units import BILLION
+
+
+def losses_of(loss, chance):
+    """Whether each packet is lost; `chance` holds two numbers from 0 to 1 for each."""
+    shares = [share / BILLION for share in loss.shares_ppb]
+    walk = {"iid": _alone, "gilbert-elliott": _two_states, "four-state": _four_states}
+    return np.array(walk[loss.model](shares, chance), dtype=np.int64)
+
+
+def _alone(shares, chance):
+    return [first < shares[0] for first in chance[0]]
+
+
+def _two_states(shares, chance):
+    worse, better, bad_loss, good_loss = shares
+    bad = False
+    found = []
+    for move, fate in zip(*chance, strict=True):
+        found.append(fate < (bad_loss if bad else good_loss))
+        if move < (better if bad else worse):
+            bad = not bad
+    return found
+
+
+def _four_states(shares, chance):
+    p13, p31, p32, p23, p14 = shares
+    state = 1
+    found = []
+    for move in chance[0]:
+        if state == 1:
+            state = 4 if move < p14 else 3 if move < p14 + p13 else 1
+        elif state == 2:
+            state = 3 if move < p23 else 2
+        elif state == 3:
+            state = 2 if move < p32 else 1 if move < p32 + p31 else 3
+        else:
+            state = 1
+        found.append(state in (3, 4))
+    return found

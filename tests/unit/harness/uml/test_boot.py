@@ -1,0 +1,124 @@
+"""How a kernel's start and end are watched, with a program in its place that obeys or does not."""
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.uml import boot, kernel
+from harness.uml.boot import BootError, Command
+from harness.uml.kernel import Kernel, NoKernel
+from harness.uml.order import Exit, Order
+
+STAND_IN = """\
+#!{python}
+import json, os, subprocess, sys
+given = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
+folder = given["uml_dir"]
+order = json.load(open(folder + "/order.json"))
+out, err = (int(given[name].rpartition(":")[2]) for name in ("con1", "con2"))
+"""
+OBEYS = """
+os.write(err, b"up\\n")
+code = subprocess.run(order["argv"], stdout=out, stderr=err, env=order["environment"]).returncode
+json.dump({"code": code, "problem": ""}, open(folder + "/exit.json", "w"))
+"""
+
+
+def stand_in(folder: Path, text: str) -> Kernel:
+    program = folder / "linux.uml"
+    program.write_text(STAND_IN.format(python=sys.executable) + text)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return Kernel(program, "1.2.3", folder)
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(boot.tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    yield
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_the_code_and_both_outputs_come_out(tmp_path, capfdbinary):
+    argv = ["sh", "-c", "echo to out; echo to err >&2; exit 7"]
+    assert boot.run(stand_in(tmp_path, OBEYS), Command(argv, 20.0)) == 7
+    told = capfdbinary.readouterr()
+    assert told.out == b"to out\n"
+    assert told.err == b"to err\n"
+
+
+def test_the_command_knows_where_it_runs(tmp_path, capfdbinary):
+    argv = ["sh", "-c", f"echo ${boot.INSIDE_VARIABLE}"]
+    boot.run(stand_in(tmp_path, OBEYS), Command(argv, 20.0))
+    assert capfdbinary.readouterr().out == b"uml\n"
+
+
+def test_a_kernel_that_ends_by_itself_is_quoted(tmp_path):
+    text = 'print("Kernel panic - not syncing", flush=True)\n'
+    with pytest.raises(BootError, match=r"ended by itself\n(.*\n)*Kernel panic"):
+        boot.run(stand_in(tmp_path, text), Command(["true"], 20.0))
+
+
+def test_what_the_first_process_says_is_quoted(tmp_path):
+    text = 'json.dump({"code": None, "problem": "no veth"}, open(folder + "/exit.json", "w"))\n'
+    with pytest.raises(BootError, match="no veth"):
+        boot.run(stand_in(tmp_path, text), Command(["true"], 20.0))
+
+
+def test_a_command_that_does_not_end_is_ended(tmp_path):
+    with pytest.raises(BootError, match=r"did not end within 1 s"):
+        boot.run(stand_in(tmp_path, OBEYS), Command(["sleep", "60"], 1.0))
+
+
+def test_a_kernel_that_does_not_come_up_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(boot, "BOOT_TIMEOUT_S", 0.5)
+    with pytest.raises(BootError, match=r"was not up after 0\.5 s"):
+        boot.run(stand_in(tmp_path, "import time; time.sleep(60)\n"), Command(["true"], 20.0))
+
+
+def test_folders_of_the_dead_are_removed_and_of_the_living_kept(tmp_path):
+    temporary = tmp_path / "temporary"
+    dead, living = (temporary / f"{boot.FOLDER_PREFIX}{name}" for name in ("dead", "living"))
+    for folder in (dead, living):
+        folder.mkdir()
+    boot._claim(dead).close()
+    with boot._claim(living):
+        assert boot.remove_left_overs() == [f"folder {dead}"]
+    assert boot.remove_left_overs() == [f"folder {living}"]
+
+
+def test_without_the_program_there_is_no_kernel(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoKernel, match=f"apt-get install {kernel.PACKAGE}"):
+        kernel.find()
+
+
+def test_a_program_without_modules_is_no_kernel(monkeypatch, tmp_path):
+    program = tmp_path / kernel.PROGRAM
+    program.write_text("#!/bin/sh\necho 9.9.9\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoKernel, match="has no modules for it"):
+        kernel.find()
+
+
+def test_modules_are_looked_up_by_name(tmp_path):
+    (tmp_path / "modules.dep").write_text("kernel/net/sched/sch_netem.ko:\n")
+    found = Kernel(tmp_path, "1", tmp_path)
+    assert kernel.has_module(found, "sch_netem")
+    assert not kernel.has_module(found, "netem")
+
+
+def test_orders_and_exits_read_back(tmp_path):
+    order = Order(["a", "b"], "/", {"X": "1"}, "/modules", ["veth"])
+    order.write(tmp_path)
+    assert Order.read(tmp_path) == order
+    assert Exit.read(tmp_path) is None
+    Exit(3).write(tmp_path)
+    assert Exit.read(tmp_path) == Exit(3)
+    (tmp_path / "exit.json").write_text('{"code"')
+    assert Exit.read(tmp_path) is None
+    assert os.listdir(tmp_path)

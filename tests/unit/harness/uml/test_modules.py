@@ -1,0 +1,31 @@
+"""The order in which kernel modules are loaded."""
+
+from harness.uml.modules import load_order
+
+DEPENDENCIES = """\
+kernel/net/bridge/bridge.ko: kernel/net/802/stp.ko kernel/net/llc/llc.ko
+kernel/net/802/stp.ko: kernel/net/llc/llc.ko
+kernel/net/llc/llc.ko:
+kernel/net/sched/sch_netem.ko:
+kernel/net/netfilter/xt-nat.ko: kernel/net/llc/llc.ko
+"""
+
+
+def names(*wanted):
+    return [file.rpartition("/")[2] for file in load_order(DEPENDENCIES, wanted)]
+
+
+def test_what_is_needed_comes_before():
+    assert names("bridge") == ["llc.ko", "stp.ko", "bridge.ko"]
+
+
+def test_nothing_is_loaded_twice():
+    assert names("stp", "bridge", "stp") == ["llc.ko", "stp.ko", "bridge.ko"]
+
+
+def test_what_is_no_module_is_built_in():
+    assert names("af_packet", "sch_netem") == ["sch_netem.ko"]
+
+
+def test_a_dash_in_a_file_is_an_underscore_in_a_name():
+    assert names("xt_nat") == ["llc.ko", "xt-nat.ko"]
