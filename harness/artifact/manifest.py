@@ -35,6 +35,10 @@ class ProcessExit:
     last_log_line: str
 
 
+_DRIVERS = {"pyaeron": "aeron-c", "aeronmd": "aeron-c", "java": "aeron-java"}
+"""Names of drivers by the peer that brings them."""
+
+
 @dataclass
 class SubjectFacts:
     """Who was tested on one host."""
@@ -45,6 +49,11 @@ class SubjectFacts:
     "The name it was asked for by, such as `ours`."
     version: str = ""
     "What its driver says of its build; empty when it says nothing or was never seen."
+
+    @property
+    def driver(self) -> str:
+        """Which driver that is: `ours`, `aeron-c` or `aeron-java`, wherever it came from."""
+        return _DRIVERS.get(self.peer.partition(":")[0], self.peer)
 
 
 @dataclass

@@ -8,6 +8,7 @@ runs/<suite-id>/               report.html  suite.json
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
       driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
+      pressure.json  logs.json  logs/<publications or images>-<registration id>.logbuffer
       publisher-<traffic>.json   .bin  .log
       subscriber-<traffic>.json  .index.bin  .messages.bin  .frames.bin  .log
 """
@@ -122,6 +123,18 @@ class HostDir:
     @property
     def snmp(self) -> Path:
         return self.path / "snmp.json"
+
+    @property
+    def pressure(self) -> Path:
+        return self.path / "pressure.json"
+
+    @property
+    def held_logs(self) -> Path:
+        return self.path / "logs.json"
+
+    def log_buffer(self, folder: str, registration_id: int) -> Path:
+        """The copy of a log buffer from one of the two folders of a driver's directory."""
+        return self.path / "logs" / f"{folder}-{registration_id}.logbuffer"
 
     def publisher(self, traffic_id: str) -> PublisherFiles:
         stem = f"publisher-{traffic_id}"

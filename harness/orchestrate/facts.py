@@ -39,6 +39,7 @@ def host_facts() -> dict[str, Any]:
             "/sys/devices/system/clocksource/clocksource0/current_clocksource"
         ),
         "effective_user_id": os.geteuid(),
+        "ticks_per_second": os.sysconf("SC_CLK_TCK"),
     }
 
 
@@ -48,8 +49,7 @@ def driver_version(counters: Path) -> str:
         found = read_counters(counters) or []
     except (DocumentError, OSError):
         return ""
-    label = counter_key.system_counter(found, counter_key.SOFTWARE_VERSION)
-    return "" if label is None else label.label.rpartition("version=")[2].strip()
+    return counter_key.software_version(found)
 
 
 def steal_ticks() -> int:

@@ -6,7 +6,7 @@
                                                                      (the lab goes down after)
 
     start: captures, relay, drivers and samplers at once, then wait until each is ready
-    stop:  workloads, samplers (last sample), drivers, relay, captures: from the traffic outwards
+    stop:  workloads, drivers, samplers (last sample, logs), relay, captures
 
 A run that fails keeps all evidence it has and says why in its manifest. Refuses to judge.
 """
@@ -225,7 +225,8 @@ class Run:
 
     def _stop(self, hurry: bool) -> None:
         workloads = ("publisher", "subscriber", "saboteur")
-        for roles in (workloads, ("sampler",), ("driver",), ("relay",)):
+        # What is read after the drivers' end is final: no counter and no log changes any more.
+        for roles in (workloads, ("driver",), ("sampler",), ("relay",)):
             self._end(*roles)
         if not hurry and self._of("capture"):
             time.sleep(sniffer.SETTLE_S)

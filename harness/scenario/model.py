@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from harness.scenario import applies
 from harness.scenario.fault import Fault
 from harness.scenario.table import NUMBER, Bytes, Duration, Name, Table, quantity
 from harness.scenario.units import parse_bytes
@@ -36,6 +37,8 @@ def _check(value: object) -> object:
         return {"name": value, "arguments": {}}
     if isinstance(value, dict) and len(value) == 1:
         ((name, arguments),) = value.items()
+        if isinstance(arguments, dict) and applies.KEY in arguments:
+            applies.check_applies(arguments[applies.KEY])
         return {"name": name, "arguments": arguments}
     raise ValueError("expected the name of a check, or one name with its arguments")
 

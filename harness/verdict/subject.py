@@ -3,6 +3,7 @@
 from harness.artifact.manifest import Manifest, ProcessExit
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 
 NAME = "subject_lived"
@@ -49,7 +50,9 @@ def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
             continue
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         text = f"{each.name} {how} before it was asked to end{words}"
-        findings.append(failed(NAME, text, each.name, evidence=where, stands=True))
+        findings.append(
+            failed(NAME, text, each.name, evidence=where, stands=True, kind=Kind.SAFETY)
+        )
     return findings
 
 
@@ -57,7 +60,7 @@ def _overrun(manifest: Manifest, where: str) -> list[Finding]:
     if not manifest.overran:
         return []
     text = f"the traffic did not come to its end: {manifest.overran}"
-    return [failed(NAME, text, evidence=(where,))]
+    return [failed(NAME, text, evidence=(where,), kind=Kind.LIVENESS)]
 
 
 def _own_words(evidence: Evidence) -> list[Finding]:
@@ -75,5 +78,5 @@ def _own_words(evidence: Evidence) -> list[Finding]:
             if isinstance(facts, Missing):
                 findings.append(could_not_look(NAME, facts, who))
             elif facts.error:
-                findings.append(failed(NAME, f"{who} says: {facts.error}", who))
+                findings.append(failed(NAME, f"{who} says: {facts.error}", who, kind=Kind.LIVENESS))
     return findings
