@@ -150,9 +150,10 @@ def _list(chosen: "Sequence[Mutant]", as_json: bool) -> None:
 
 def _tell(found: "Exam") -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    from harness.exam.markdown import by, verdict_line, where
+    from harness.exam.markdown import because, by, verdict_line, where
 
     table = Table(box=None, header_style="dim")
     for heading in ("mutant", "state", "in", "by", "because"):
@@ -164,7 +165,7 @@ def _tell(found: "Exam") -> None:
             f"[{colour}]{row.state}[/{colour}]",
             where(row),
             by(row),
-            "" if row.state == "killed" else row.survives_because or "[red]not explained[/red]",
+            "" if row.state == "killed" else escape(because(row)) or "[red]not explained[/red]",
         )
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, highlight=False)
     console.print(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.exam.document import KILLED, LEAST_KILL_RATE, Exam, MutantRow
+from harness.exam.document import KILLED, LEAST_KILL_RATE, UNDECIDED, Exam, MutantRow
 
 UNEXPLAINED = "**not explained**"
 
@@ -27,7 +27,7 @@ def exam_markdown(exam: Exam) -> str:
     if living:
         lines += ["## Not killed", "", "| mutant | breaks | because |", "|---|---|---|"]
         lines += [
-            f"| {row.name} | {_cell(row.about)} | {_cell(row.survives_because) or UNEXPLAINED} |"
+            f"| {row.name} | {_cell(row.about)} | {_cell(because(row)) or UNEXPLAINED} |"
             for row in living
         ]
         lines.append("")
@@ -63,5 +63,16 @@ def by(row: MutantRow) -> str:
     return ", ".join(run.outcome for run in row.runs)
 
 
+def because(row: MutantRow) -> str:
+    """Why it was not killed: by its own words, or why nobody could tell; empty if unknown."""
+    if row.state == UNDECIDED:
+        return "; ".join(
+            f"{run.scenario}: {run.outcome}: {run.reason}"
+            for run in row.runs
+            if run.outcome != "PASS"
+        )
+    return row.survives_because
+
+
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return " ".join(text.replace("|", "\\|").split())
