@@ -78,7 +78,11 @@ def _page(
                 "main",
                 joined(
                     [
-                        element("section", tables.suite_table(runs), class_="card"),
+                        element(
+                            "section",
+                            joined([tables.suite_table(runs), tables.scenario_table(suite)]),
+                            class_="card",
+                        ),
                         *(_run(run, series, anchor) for run, series, anchor in runs),
                     ]
                 ),

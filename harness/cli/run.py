@@ -1,6 +1,8 @@
 """`windtunnel run`: make runs, show them, judge them, write the report."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,8 +10,10 @@ import click
 
 from harness.cli import exit_code, scenarios
 from harness.cli.ci_files import ci_options, write_ci_files
+from harness.cli.verdict_text import outcome_mark
 
 if TYPE_CHECKING:
+    from harness.artifact.suite import ScenarioResult
     from harness.orchestrate.runner import SuiteResult
     from harness.orchestrate.subject import Pair
 
@@ -77,6 +81,11 @@ if TYPE_CHECKING:
     help="How many runs are made at once.  [default: 1]",
 )
 @click.option(
+    "--known",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Known failures (YAML): told, but without effect on the exit code.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
 )
 @ci_options
@@ -93,6 +102,7 @@ def run(
     publisher: str,
     subscriber: str,
     jobs: int,
+    known: Path | None,
     as_json: bool,
     junit: Path | None,
     markdown: Path | None,
@@ -116,6 +126,9 @@ def run(
     from harness.cli.machine import default_fidelity
     from harness.orchestrate import peers, privileges
     from harness.orchestrate.runner import run_suite
+    from harness.scenario.known import load_known
+    from harness.verdict.registry import CHECKS
+    from harness.verdict.subject import NAME as SUBJECT_LIVED
 
     _check_defects(sabotage, mutant, kernel)
     if kernel == "uml":
@@ -128,6 +141,7 @@ def run(
         return in_kernel.run(files, options, switches)
     chosen = fidelity or default_fidelity()
     with one_line():
+        entries = load_known(known, {*CHECKS, SUBJECT_LIVED}) if known is not None else ()
         if chosen == "netns":
             privileges.acquire()
         tested = peers.pair(publisher, subscriber, chosen, out.resolve() / peers.STORE)
@@ -144,6 +158,7 @@ def run(
                 sabotage=sabotage,
                 tested=tested,
                 jobs=jobs,
+                known=entries,
             )
         report = write_report(result.suite_dir)
         _write_ci_files(result.suite_dir, junit, markdown)
@@ -199,6 +214,15 @@ def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) 
         write_ci_files(of_suite(suite_dir, suite), junit, markdown)
 
 
+def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -> list[str]:
+    """What is to be said of scenarios that were run more than once, and of known failures."""
+    lines = []
+    for each in scenarios:
+        if each.runs > 1 or each.limit is not None or each.known:
+            lines.append(f"{outcome_mark(each.outcome)}  {each.scenario}  {each.text}")
+    return [*lines, *(click.style(f"NOTE: {remark}", bold=True) for remark in remarks)]
+
+
 def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
     if as_json:
         document = {
@@ -207,9 +231,14 @@ def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
             "suite_dir": str(result.suite_dir),
             "report": None if report is None else str(report),
             "runs": [str(each.run_dir) for each in result.runs],
+            "scenarios": [asdict(each) for each in result.scenarios],
+            "remarks": result.remarks,
         }
         click.echo(json.dumps(document))
-    elif report is not None:
-        click.echo(f"report: {report}")
+    else:
+        for line in suite_lines(result.scenarios, result.remarks):
+            click.echo(line)
+        if report is not None:
+            click.echo(f"report: {report}")
     if result.exit_code == exit_code.INTERRUPTED:
         click.echo(f"windtunnel: interrupted; what there is lies in {result.suite_dir}", err=True)

@@ -48,7 +48,7 @@ class RunEvent:
     """NAKs that all drivers have sent so far."""
 
     outcome: str = ""
-    """For a verdict: FAIL, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
+    """For a verdict: FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
 
 
 OnEvent = Callable[[RunEvent], None]

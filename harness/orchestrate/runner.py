@@ -9,6 +9,7 @@ machine is known to be able to make a run. Refuses to know what happens in a run
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from harness.orchestrate.suite import (
     SuiteUnderWay,
 )
 from harness.scenario.case import run_seeds
+from harness.scenario.known import KnownFailure
 from harness.scenario.loader import load_scenario
 
 __all__ = ["RunResult", "SuiteResult", "plan", "run_suite"]
@@ -58,6 +60,7 @@ def run_suite(
     sabotage: str | None = None,
     tested: Pair = OURS_WITH_OURS,
     jobs: int = 1,
+    known: Sequence[KnownFailure] = (),
 ) -> SuiteResult:
     """Make and judge every run of every scenario, at most `jobs` of them at once.
 
@@ -72,7 +75,7 @@ def run_suite(
     out = out.resolve()
     try:
         sent = payload_of(out / PAYLOAD_STORE, payload_file)
-        common = Circumstances(out, fidelity, sent, sabotage or "", tested)
+        common = Circumstances(out, fidelity, sent, sabotage or "", tested, tuple(known))
         suite = SuiteUnderWay(out / new_suite_id(datetime.now(UTC)), common)
         _make_runs(suite, [suite.order(each) for each in planned], jobs, on_event)
     except OSError as error:
@@ -82,8 +85,10 @@ def run_suite(
 
 def _make_runs(suite: SuiteUnderWay, orders: Sequence[Order], jobs: int, on_event: OnEvent) -> None:
     def on_made(index: int, made: Made) -> None:
-        suite.note(orders[index], made)
-        on_event(verdict_event(orders, index, made))
+        noted = suite.note(orders[index], made)
+        on_event(
+            verdict_event(orders, index, replace(made, outcome=noted.outcome, reason=noted.reason))
+        )
 
     with Cancellation() as cancellation:
         try:

@@ -12,17 +12,21 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.artifact.run_dir import SuiteDir
-from harness.artifact.suite import Suite, SuiteRun
+from harness.artifact.suite import ScenarioResult, Suite, SuiteRun
 from harness.orchestrate.cancel import Cancelled
 from harness.orchestrate.one_run import CANCELLED, Made
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.phases import Fidelity, Order
+from harness.orchestrate.score import Score
 from harness.orchestrate.subject import OURS, OURS_WITH_OURS, Pair
+from harness.scenario.known import KnownFailure
 from harness.scenario.model import Scenario
 from harness.uml.boot import INSIDE_VARIABLE
+from harness.verdict.known import KnownBook
 from harness.verdict.outcome import Outcome, exit_code, merge
 
 
@@ -34,18 +38,21 @@ class RunResult:
     seed: int
     run_dir: Path
     outcome: str
-    """FAIL, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
+    """FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
 
     reason: str
 
 
 @dataclass
 class SuiteResult:
-    """How a suite ended: the exit code is the worst of its runs', or says who cancelled it."""
+    """How a suite ended: the exit code is the worst scenario's, or says who cancelled it."""
 
     exit_code: int
     suite_dir: Path
     runs: list[RunResult] = field(default_factory=list)
+    scenarios: list[ScenarioResult] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What should be known of the file of known failures."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class Circumstances:
     payload: Payload
     sabotage: str = ""
     tested: Pair = OURS_WITH_OURS
+    known: tuple[KnownFailure, ...] = ()
 
 
 class SuiteUnderWay:
@@ -86,6 +94,7 @@ class SuiteUnderWay:
             subscriber=common.tested.subscriber.name,
         )
         self._document.write(self._dir.document)
+        self._score = Score(KnownBook(common.known, datetime.now(UTC).date()))
         self.result = SuiteResult(exit_code=0, suite_dir=folder)
 
     def order(self, planned: Planned) -> Order:
@@ -107,22 +116,22 @@ class SuiteUnderWay:
         )
 
     def note(self, order: Order, made: Made) -> SuiteRun:
-        """Take down how a run ended."""
+        """Take down how a run ended; a failure that is known is no FAIL."""
         name, seed, folder = order.scenario.name, order.seed, order.folder.path
-        self.result.runs.append(RunResult(name, seed, folder, made.outcome, made.reason))
-        row = SuiteRun(
-            folder.name, name, seed, made.outcome, made.reason, made.started_ns, made.ended_ns
-        )
+        outcome, reason = made.outcome, made.reason
+        if outcome != CANCELLED:
+            outcome, reason = self._score.add(order.scenario, order.folder, outcome, reason)
+        self.result.runs.append(RunResult(name, seed, folder, outcome, reason))
+        row = SuiteRun(folder.name, name, seed, outcome, reason, made.started_ns, made.ended_ns)
         self._document.runs.append(row)
         self._document.write(self._dir.document)
         return row
 
     def close(self, cancelled: Cancelled | None = None) -> None:
-        """Write the suite's end: the worst outcome gives the exit code, or who cancelled it."""
-        if cancelled is None:
-            code = worst_exit_code([run.outcome for run in self.result.runs])
-        else:
-            code = cancelled.exit_code
+        """Write the suite's end: the worst scenario gives the exit code, or who cancelled it."""
+        code = self._score.exit_code() if cancelled is None else cancelled.exit_code
+        self.result.scenarios = self._document.scenarios = self._score.scenarios()
+        self.result.remarks = self._document.remarks = self._score.remarks()
         self.result.exit_code = self._document.exit_code = code
         self._document.ended_ns = time.time_ns()
         self._document.write(self._dir.document)

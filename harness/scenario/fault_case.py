@@ -127,6 +127,7 @@ class FaultCase(Part):
     def is_plain(self) -> bool:
         """Whether the rule looks at every frame of its types and links, at any time."""
         plain = {"ordinals", "session", "flags_mask", "place", "order", "attempt", "when"}
+        plain |= {"cut_to_bytes", "field"}  # those pass over frames that are too short
         return all(getattr(self, name) == _DEFAULTS[name] for name in plain)
 
 

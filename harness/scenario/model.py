@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from harness.scenario import applies
 from harness.scenario.fault import Fault
-from harness.scenario.table import NUMBER, Bytes, Duration, Name, Table, quantity
+from harness.scenario.table import NUMBER, Bytes, Duration, Name, Share, Table, quantity
 from harness.scenario.units import parse_bytes
 from harness.scenario.weather import Weather
 
@@ -137,6 +137,10 @@ class Budget(Table):
 
     wall_ns: Duration = Field(default=120_000_000_000, alias="wall", gt=0)
     """Real time of one run, from the first process to the last; default 120s."""
+
+    failures: Share | None = None
+    """Share of runs that may fail without the scenario failing, never by a wrong byte or a broken
+    law of the protocol; default none. There must be enough runs to show that it is less."""
 
 
 class Scenario(Table):

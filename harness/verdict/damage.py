@@ -82,3 +82,24 @@ def repaired(
         if at < len(whole) and int(whole[at]) == expected ^ each.mask:
             whole[at] = expected
     return whole
+
+
+def repaired_log(
+    image: NDArray[np.uint8],
+    publication: NDArray[np.uint8],
+    low: int,
+    log: ExpectedLog,
+    damage: list[Damage],
+) -> NDArray[np.uint8]:
+    """An image's log with ordered damage taken back, where it is just what was ordered.
+
+    Shapes: image, publication uint8[n]: the same positions, from `low` on
+    """
+    if not damage:
+        return image
+    whole = np.array(image)
+    for each in damage:
+        at = int(log.frames["position"][each.frame]) + DATA_HEADER_LENGTH + each.offset - low
+        if 0 <= at < len(whole) and int(whole[at]) == int(publication[at]) ^ each.mask:
+            whole[at] = publication[at]
+    return whole

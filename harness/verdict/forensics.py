@@ -8,7 +8,7 @@ A driver wipes what lies a term's length behind its slowest reader, so the last 
 there in both whatever happened before.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from harness.artifact.held_log import IMAGES, PUBLICATIONS
 from harness.dissect import layout, log_walk
 from harness.dissect.log_buffer import TERM_COUNT, LogFrame, read_frame
 from harness.scenario.case import TrafficCase
+from harness.verdict.damage import payload_damage, repaired_log
 from harness.verdict.evidence import Evidence, KeptLog
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.wire import Wire
@@ -64,7 +65,19 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
     if pair is None:
         gap = Missing(where[0], "holds no frame that the captures show as sent")
         return could_not_look(EQUAL, gap, traffic.id)
-    return _compare(traffic, pair, publication, image, where)
+    return _compare(traffic, _as_ordered(evidence, traffic, pair), publication, image, where)
+
+
+def _as_ordered(evidence: Evidence, traffic: TrafficCase, pair: _Pair) -> _Pair:
+    """Both logs, with the damage to payload taken back that the scenario ordered."""
+    found = together(evidence.case, evidence.decisions, evidence.planned(traffic))
+    if isinstance(found, Missing):
+        return pair
+    case, decisions, planned = found
+    damage = payload_damage(decisions, case, traffic, planned.log)
+    return replace(
+        pair, image=repaired_log(pair.image, pair.publication, pair.low, planned.log, damage)
+    )
 
 
 def _pair(publication: KeptLog, image: KeptLog, wire: Wire, join: int) -> _Pair | None:

@@ -1,5 +1,6 @@
 """A suite walks its runs whatever happens in them, and leaves no process and no lab behind."""
 
+import datetime
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from harness.orchestrate import labs, one_run, phases, runner, suite, traffic
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.subject import Pair
+from harness.scenario.known import KnownFailure
 from harness.scenario.loader import ScenarioError
 from tests.stand_ins import local_lab
 from tests.stand_ins.local_lab import LocalLab, scripted
@@ -381,3 +383,30 @@ def test_a_driver_that_cannot_be_executed_makes_the_run_unsupported(bench, code)
     )
     unsupported = bench.manifest(result).unsupported
     assert unsupported.endswith(f"ended with exit code {code}; its last words: no such library")
+
+
+def test_the_end_of_a_suite_tells_of_each_scenario_and_of_what_is_known(bench):
+    entry = KnownFailure(
+        scenario="small",
+        check="naks_paced",
+        subject="ours",
+        owner="Jane",
+        issue="https://example.org/1",
+        expires=datetime.date(2000, 1, 1),
+    )
+    result = bench.run(seeds=3, known=[entry])
+    document = Suite.read(result.suite_dir / "suite.json")
+    assert document.scenarios == result.scenarios
+    (scenario,) = result.scenarios
+    assert (scenario.runs, scenario.failures, scenario.limit) == (3, 0, None)
+    assert scenario.text == "0 of 3 runs failed, rate 0.00% to 70.76% (95%)"
+    assert document.remarks == result.remarks
+    assert "has expired" in result.remarks[-1]
+    assert result.exit_code == 0
+
+
+def test_a_scenario_with_a_limit_needs_enough_runs(bench):
+    bench.scenario.write_text(SCENARIO.replace("wall: 5s", "wall: 5s, failures: 5%"))
+    result = bench.run(seeds=2)
+    assert result.scenarios[0].limit == 0.05
+    assert (result.scenarios[0].outcome, result.exit_code) == ("INCONCLUSIVE", 2)

@@ -8,6 +8,7 @@ from harness.artifact.decision import CORRUPT
 from harness.verdict.coverage import positions_covered
 from harness.verdict.delivery import delivered_intact, delivered_once
 from harness.verdict.evidence import Evidence
+from harness.verdict.forensics import image_log_equals_publication
 from harness.verdict.outcome import Outcome
 from tests.unit.harness.verdict.made_run import make_run
 
@@ -79,3 +80,16 @@ def test_the_same_bits_of_another_frame_are_the_drivers(run):
     run.decide(index + 1, CORRUPT, detail=BIT)
     deliver_damaged(run, index, {5: 0b11000})
     assert [each.outcome for each in findings(run)] == [Outcome.FAIL] * 2
+
+
+@pytest.mark.parametrize(
+    ("mask", "outcome"), [(0b11000, Outcome.PASS), (0b1000, Outcome.FAIL), (0b11001, Outcome.FAIL)]
+)
+def test_the_image_s_log_may_differ_in_the_ordered_bits_alone(run, mask, outcome):
+    log = run.log.frames
+    late = (log["flags"] == 0xC0) & (log["frame_length"] > 64)
+    index = int(late.nonzero()[0][-2])
+    run.decide(index, CORRUPT, detail=BIT)
+    run.logs["b"][run.in_log(int(log["position"][index])) + 32 + 5] ^= mask
+    finding = image_log_equals_publication(Evidence(run.write()), run.traffic)
+    assert finding.outcome is outcome
