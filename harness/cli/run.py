@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.artifact.suite import ScenarioResult
     from harness.orchestrate.runner import SuiteResult
     from harness.orchestrate.subject import Pair
+    from harness.scenario.known import KnownFailure
 
 
 @click.command(short_help="Make runs, judge them, and write an HTML report.")
@@ -124,11 +125,7 @@ def run(
     from harness.cli.display import choose
     from harness.cli.failure import one_line
     from harness.cli.machine import default_fidelity
-    from harness.orchestrate import peers, privileges
     from harness.orchestrate.runner import run_suite
-    from harness.scenario.known import load_known
-    from harness.verdict.registry import CHECKS
-    from harness.verdict.subject import NAME as SUBJECT_LIVED
 
     _check_defects(sabotage, mutant, kernel)
     if kernel == "uml":
@@ -141,11 +138,8 @@ def run(
         return in_kernel.run(files, options, switches)
     chosen = fidelity or default_fidelity()
     with one_line():
-        entries = load_known(known, {*CHECKS, SUBJECT_LIVED}) if known is not None else ()
-        if chosen == "netns":
-            privileges.acquire()
-        tested = peers.pair(publisher, subscriber, chosen, out.resolve() / peers.STORE)
-        tested = tested if mutant is None else _planted(mutant, tested, chosen, out)
+        entries = _known(known)
+        tested = _tested(publisher, subscriber, mutant, chosen, out)
         with choose(as_json) as display:
             result = run_suite(
                 files,
@@ -174,6 +168,27 @@ def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> Non
         raise click.UsageError(f"--sabotage is one of {', '.join(SABOTAGES)}")
     if mutant is not None and kernel != "host":
         raise click.UsageError("--mutant needs --kernel host")
+
+
+def _known(file: Path | None) -> "tuple[KnownFailure, ...]":
+    """The failures that are known until a day; none without a file."""
+    from harness.scenario.known import load_known
+    from harness.verdict.registry import CHECKS
+    from harness.verdict.subject import NAME as SUBJECT_LIVED
+
+    return load_known(file, {*CHECKS, SUBJECT_LIVED}) if file is not None else ()
+
+
+def _tested(
+    publisher: str, subscriber: str, mutant: str | None, fidelity: str, out: Path
+) -> "Pair":
+    """The drivers under test, and the right to make a lab for them."""
+    from harness.orchestrate import peers, privileges
+
+    if fidelity == "netns":
+        privileges.acquire()
+    pair = peers.pair(publisher, subscriber, fidelity, out.resolve() / peers.STORE)
+    return pair if mutant is None else _planted(mutant, pair, fidelity, out)
 
 
 def _planted(name: str, tested: "Pair", fidelity: str, out: Path) -> "Pair":
