@@ -40,13 +40,14 @@ lock: ## write the lock files anew from pyproject.toml (UPGRADE=1 for the newest
 	@.ci/setup.sh test
 	@.ci/lock.sh
 
-nightly: lint test ## the slow round: also without the JIT, with bounds checks, and many seeds
+nightly: lint test ## the slow round: without the JIT, with bounds checks, many seeds, the exam
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit --timeout 900
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
 	@nice $(BIN)/python -m tests.fuzz
 	@$(BIN)/python -m tests.overload
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2
+	@$(BIN)/windtunnel exam
 
 bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")
 	@.ci/setup.sh test

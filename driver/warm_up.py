@@ -1,16 +1,18 @@
 """Every kernel of the driver and the client into the cache, once: no stream waits for a compiler.
 
-    python -m driver.warm_up
+    python -m driver.warm_up [--mode SHARED ...] [--patience SECONDS]
 
-Makes a driver of each threading mode and sends streams to itself through all ways of the API.
-Prints one line per part with the seconds it took; a second run only loads, in a few seconds.
+Makes a driver of each threading mode, or of those named, and sends streams to itself through all
+ways of the API. Prints one line per part with the seconds it took; a second run only loads, in a
+few seconds.
 """
 
+import argparse
 import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,9 +31,13 @@ from driver.media_driver.media_driver import MediaDriver
 STREAM_ID = 1001
 MODES = (INVOKER, SHARED, SHARED_NETWORK, DEDICATED)
 PATIENCE_S = 60.0
+"""How long a step may take, unless told otherwise; a step may compile."""
 IDLE_S = 0.0002
 LONG_MESSAGE_BYTES = 5_000
 """More than one fragment."""
+
+Until = Callable[[str, Callable[[], object]], None]
+"""Waits for a condition, or raises WarmUpError with the name of the step."""
 
 
 class WarmUpError(Exception):
@@ -45,11 +51,11 @@ def _part(name: str) -> Iterator[None]:
     print(f"{time.monotonic() - started_s:6.1f} s  {name}", flush=True)
 
 
-def _until(what: str, condition: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
+def _until(patience_s: float, what: str, condition: Callable[[], object]) -> None:
+    deadline_s = time.monotonic() + patience_s
     while not condition():
         if time.monotonic() > deadline_s:
-            raise WarmUpError(f"{what}: not within {PATIENCE_S:g} s")
+            raise WarmUpError(f"{what}: not within {patience_s:g} s")
         time.sleep(IDLE_S)
 
 
@@ -69,7 +75,7 @@ def _context(folder: Path, mode: str) -> Context:
     )  # fmt: skip
 
 
-def _write(publication: Publication) -> int:
+def _write(publication: Publication, until: Until) -> int:
     """One message by each way of writing. Returns how many."""
     long = np.zeros(LONG_MESSAGE_BYTES, np.uint8)
     parts = np.zeros(30, np.uint8)
@@ -95,14 +101,14 @@ def _write(publication: Publication) -> int:
         claim,
     ]
     for number, way in enumerate(ways):
-        _until(f"way {number} of writing", partial(_is_written, way))
+        until(f"way {number} of writing", partial(_is_written, way))
     aborted = publication.try_claim(10)
     if isinstance(aborted, Claim):
         aborted.abort()
     return len(ways) + 1
 
 
-def _read(image: Image, wanted: int, way: int) -> None:
+def _read(image: Image, wanted: int, way: int, until: Until) -> None:
     """All messages by one way of reading; a block or a frame may hold anything."""
     seen: list[int] = []
     batch = FragmentBatch()
@@ -120,27 +126,27 @@ def _read(image: Image, wanted: int, way: int) -> None:
         lambda: image.block_poll(lambda *block: seen.append(block[3]), 65_536),
     )
     enough = wanted if way < 3 else 1
-    _until(f"way {way} of reading", lambda: polls[way]() >= 0 and len(seen) >= enough)
+    until(f"way {way} of reading", lambda: polls[way]() >= 0 and len(seen) >= enough)
 
 
-def _exchange(driver: MediaDriver, *, is_exclusive: bool) -> None:
+def _exchange(driver: MediaDriver, until: Until, *, is_exclusive: bool) -> None:
     channel = f"aeron:udp?endpoint=127.0.0.1:{_free_port()}"
     with Aeron(driver.context.dir) as aeron:
         subscriptions = [aeron.add_subscription(channel, STREAM_ID) for _ in range(4)]
         add = aeron.add_exclusive_publication if is_exclusive else aeron.add_publication
         publication = add(channel, STREAM_ID)
-        _until("connecting", lambda: publication.is_connected)
-        _until("images", lambda: all(each.images for each in subscriptions))
-        count = _write(publication)
+        until("connecting", lambda: publication.is_connected)
+        until("images", lambda: all(each.images for each in subscriptions))
+        count = _write(publication, until)
         assert publication.position <= publication.position_limit
         for way, subscription in enumerate(subscriptions):
-            _read(subscription.images[0], count, way)
+            _read(subscription.images[0], count, way, until)
         publication.close()
         for image in [image for each in subscriptions for image in each.images]:
-            _until("the end of the stream", partial(_is_drained, image))
+            until("the end of the stream", partial(_is_drained, image))
         # What the driver's conductor calls only when a stream has ended is compiled here.
         logs = driver.context.dir / "publications"
-        _until("the end of the publication", lambda: not any(logs.iterdir()))
+        until("the end of the publication", lambda: not any(logs.iterdir()))
 
 
 def _is_written(way: Callable[[], int]) -> bool:
@@ -152,20 +158,31 @@ def _is_drained(image: Image) -> bool:
     return image.is_end_of_stream
 
 
-def main() -> int:
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m driver.warm_up")
+    parser.add_argument(
+        "--mode", action="append", choices=MODES, help="threading mode; default all"
+    )
+    parser.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds for a step")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Compile everything. Returns the exit code."""
+    given = _arguments(argv)
+    until: Until = partial(_until, given.patience)
     started_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name:
         folder = Path(name)
-        for mode in MODES:
+        for mode in given.mode or MODES:
             with _part(f"a {mode} driver"):
                 MediaDriver(_context(folder, mode)).close()
         try:
             with MediaDriver(_context(folder / "own", SHARED)) as driver:
                 with _part("a concurrent publication and its readers"):
-                    _exchange(driver, is_exclusive=False)
+                    _exchange(driver, until, is_exclusive=False)
                 with _part("an exclusive publication and its readers"):
-                    _exchange(driver, is_exclusive=True)
+                    _exchange(driver, until, is_exclusive=True)
         except WarmUpError as error:
             print(f"warm-up: {error}", file=sys.stderr)
             return 1

@@ -80,6 +80,8 @@ class Manifest:
     "Why the harness ended the traffic before its own end: its budget was over. Empty otherwise."
     sabotage: str = ""
     "Name of the deliberate defect of the subject, in a run that tests the judge."
+    mutant: str = ""
+    "Name of the defect that was planted in the driver, in a run that tests the judge."
     complete: bool = False
     "Set by the last step of a run: every phase was walked to its end."
     subjects: dict[str, SubjectFacts] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from harness.cli.decisions import decisions
 from harness.cli.doctor import doctor
 from harness.cli.driver_info import driver_info
 from harness.cli.errors import errors
+from harness.cli.exam import exam
 from harness.cli.explain import explain
 from harness.cli.judge import judge
 from harness.cli.list import list_scenarios
@@ -110,7 +111,7 @@ def windtunnel(ctx: click.Context) -> None:
 
 ABOUT_RUNS = (run, matrix, swarm, list_scenarios, explain, judge, report, decisions, doctor, clean)
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)
-for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench):
+for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench, exam):
     windtunnel.add_command(command)
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from harness.artifact.suite import ScenarioResult
     from harness.orchestrate.phases import Fidelity
     from harness.orchestrate.runner import SuiteResult
+    from harness.orchestrate.subject import Pair
+    from harness.scenario.known import KnownFailure
 
 
 @click.command(short_help="Make runs, judge them, and write an HTML report.")
@@ -50,6 +52,11 @@ if TYPE_CHECKING:
     "--sabotage",
     metavar="NAME",
     help="Make the subject misbehave on purpose, to see that the judge notices.",
+)
+@click.option(
+    "--mutant",
+    metavar="NAME",
+    help="Run a driver with this planted defect, to see that the judge notices: see `exam --list`.",
 )
 @click.option(
     "--kernel",
@@ -92,6 +99,7 @@ def run(
     payload: Path | None,
     out: Path,
     sabotage: str | None,
+    mutant: str | None,
     kernel: str,
     publisher: str,
     subscriber: str,
@@ -118,14 +126,9 @@ def run(
     from harness.cli.display import choose
     from harness.cli.failure import one_line
     from harness.cli.machine import default_fidelity
-    from harness.orchestrate import peers, privileges, subject
     from harness.orchestrate.runner import run_suite
-    from harness.scenario.known import load_known
-    from harness.verdict.registry import CHECKS
-    from harness.verdict.subject import NAME as SUBJECT_LIVED
 
-    if sabotage is not None and sabotage not in subject.SABOTAGES:
-        raise click.UsageError(f"--sabotage is one of {', '.join(subject.SABOTAGES)}")
+    _check_defects(sabotage, mutant, kernel)
     if kernel == "uml":
         from harness.cli import in_kernel
 
@@ -136,10 +139,8 @@ def run(
         return in_kernel.run(files, options, switches)
     chosen = fidelity or default_fidelity()
     with one_line():
-        entries = load_known(known, {*CHECKS, SUBJECT_LIVED}) if known is not None else ()
-        if chosen == "netns":
-            privileges.acquire()
-        tested = peers.pair(publisher, subscriber, chosen, out.resolve() / peers.STORE)
+        entries = _known(known)
+        tested = _tested(publisher, subscriber, mutant, chosen, out)
         with choose(as_json) as display:
             result = run_suite(
                 files,
@@ -158,6 +159,54 @@ def run(
         _write_ci_files(result.suite_dir, junit, markdown)
     _tell(result, report, as_json)
     return result.exit_code
+
+
+def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> None:
+    """Refuse a sabotage that nobody knows, and a mutant where none can be planted."""
+    from harness.orchestrate.subject import SABOTAGES
+
+    if sabotage is not None and sabotage not in SABOTAGES:
+        raise click.UsageError(f"--sabotage is one of {', '.join(SABOTAGES)}")
+    if mutant is not None and kernel != "host":
+        raise click.UsageError("--mutant needs --kernel host")
+
+
+def _known(file: Path | None) -> "tuple[KnownFailure, ...]":
+    """The failures that are known until a day; none without a file."""
+    from harness.scenario.known import load_known
+    from harness.verdict.registry import CHECKS
+    from harness.verdict.subject import NAME as SUBJECT_LIVED
+
+    return load_known(file, {*CHECKS, SUBJECT_LIVED}) if file is not None else ()
+
+
+def _tested(
+    publisher: str, subscriber: str, mutant: str | None, fidelity: str, out: Path
+) -> "Pair":
+    """The drivers under test, and the right to make a lab for them."""
+    from harness.orchestrate import peers, privileges
+
+    if fidelity == "netns":
+        privileges.acquire()
+    pair = peers.pair(publisher, subscriber, fidelity, out.resolve() / peers.STORE)
+    return pair if mutant is None else _planted(mutant, pair, fidelity, out)
+
+
+def _planted(name: str, tested: "Pair", fidelity: str, out: Path) -> "Pair":
+    """The pair with a defect planted in our driver, made and compiled."""
+    from harness.exam import mutant, mutated_driver
+
+    if fidelity == "compose":
+        raise click.UsageError("--mutant needs --fidelity netns: an image holds one driver only")
+    try:
+        chosen = mutant.by_name(name)
+        folder = out / mutated_driver.MUTANTS
+        environment = mutated_driver.prepare(
+            chosen, folder, lambda text: click.echo(text, err=True)
+        )
+        return mutated_driver.planted(tested, chosen, environment)
+    except mutant.MutantError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def write_report(suite_dir: Path) -> Path | None:

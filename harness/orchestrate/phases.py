@@ -98,6 +98,7 @@ class Run:
             versions=facts.versions(),
             host_facts=facts.host_facts(),
             sabotage=order.sabotage,
+            mutant=order.tested.mutant,
         )
 
     # ---- the way forward ----

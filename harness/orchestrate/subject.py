@@ -68,6 +68,9 @@ class Subject:
     missing: str = ""
     """Why it cannot be started on this machine; empty if it can."""
 
+    mutant: str = ""
+    """Name of the defect that was planted in it to test the judge; empty if there is none."""
+
     def driver_command(self, python: str, directory: str, libraries: str = "") -> list[str]:
         return [_filled_in(word, python, directory, libraries) for word in self.driver]
 
@@ -109,6 +112,11 @@ class Pair:
         """Why this pair cannot be had on this machine; empty if it can."""
         found = {f"{each.name}: {each.missing}" for each in self if each.missing}
         return "; ".join(sorted(found))
+
+    @property
+    def mutant(self) -> str:
+        """Name of the defect that was planted in either; empty if there is none."""
+        return self.publisher.mutant or self.subscriber.mutant
 
     @property
     def name(self) -> str:

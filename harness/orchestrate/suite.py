@@ -150,6 +150,8 @@ class SuiteUnderWay:
             command += ["--payload", common.payload.source]
         if common.sabotage:
             command += ["--sabotage", common.sabotage]
+        if common.tested.mutant:
+            command += ["--mutant", common.tested.mutant]
         return tuple(command)
 
 

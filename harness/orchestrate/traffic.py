@@ -3,8 +3,9 @@
     publisher   progress 1048576/67108864        bytes offered and accepted
     subscriber  progress  917504/67108864        bytes delivered
 
-The wall budget counts from the first progress of a publisher: what a process does before, such as
-compiling its kernels on a machine's first run, is not the stream's fault.
+The wall budget counts from the first progress of a publisher, which tells it when its publication
+is there: what a process does before, such as compiling its kernels on a machine's first run, is not
+the stream's fault, but that a stream never connects is.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import numpy as np
 
 from harness.artifact.frame_class import DATA, SETUP, SM
 from harness.artifact.run_dir import RunDir
+from harness.dissect.frames import Frames
 from harness.dissect.pcap import Capture, sent_by
 from harness.scenario.case import Case
 from harness.verdict.evidence import Evidence
@@ -75,7 +76,11 @@ def _capture_whole(name: str, evidence: Evidence, host: str) -> Finding:
 
 
 def both_sides_talked(evidence: Evidence) -> list[Finding]:
-    """Each traffic's SETUP and DATA arrived, and its SM came back."""
+    """Each traffic's SETUP and DATA arrived, and its SM came back.
+
+    A host from which not one frame of the stream left may have been unable to send. Where some did,
+    silence is the driver's own or was ordered of the middlebox, and excuses nothing.
+    """
     name = "both_sides_talked"
     case = evidence.case
     if isinstance(case, Missing):
@@ -90,25 +95,36 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
         elif isinstance(far, Missing):
             findings.append(could_not_look(name, far, traffic.id))
         else:
-            silent = _silence(near, far, case, traffic.stream_id, traffic.from_host)
+            silent, excuses = _silence(near, far, case, traffic.stream_id, traffic.from_host)
             outcome = Outcome.INCONCLUSIVE if silent else Outcome.PASS
             text = silent or "SETUP and DATA arrived, SM came back"
-            findings.append(Finding(name, outcome, text, traffic.id))
+            findings.append(Finding(name, outcome, text, traffic.id, excuses=excuses))
     return findings
 
 
-def _silence(near: Capture, far: Capture, case: Case, stream_id: int, publisher: str) -> str:
-    """Which kind of frame never arrived, or nothing."""
+def _silence(
+    near: Capture, far: Capture, case: Case, stream_id: int, publisher: str
+) -> tuple[str, bool]:
+    """Which kind of frame never arrived, or nothing; and whether its host sent nothing at all."""
     address = case.address(publisher)
-    for capture, from_publisher, kinds in ((far, True, (SETUP, DATA)), (near, False, (SM,))):
-        frames = capture.frames[capture.frames["stream_id"] == stream_id]
-        frames = frames[sent_by(frames, address) == from_publisher]
+    directions = ((near, far, True, (SETUP, DATA)), (far, near, False, (SM,)))
+    for source, target, from_publisher, kinds in directions:
+        left, arrived = (
+            each[sent_by(each, address) == from_publisher]
+            for each in (_of_stream(source, stream_id), _of_stream(target, stream_id))
+        )
         for kind in kinds:
-            if not (frames["frame_type"] == kind).any():
+            if not (arrived["frame_type"] == kind).any():
                 word = {SETUP: "SETUP", DATA: "DATA", SM: "SM"}[kind]
                 side = "subscriber" if from_publisher else "publisher"
-                return f"no {word} of stream {stream_id} reached the {side}'s host"
-    return ""
+                text = f"no {word} of stream {stream_id} reached the {side}'s host"
+                return text, len(left) == 0
+    return "", True
+
+
+def _of_stream(capture: Capture, stream_id: int) -> Frames:
+    found: Frames = capture.frames[capture.frames["stream_id"] == stream_id]
+    return found
 
 
 def sockets_dropped_nothing(evidence: Evidence) -> list[Finding]:

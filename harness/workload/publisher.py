@@ -113,6 +113,8 @@ def run(options: Options, stop: Stop) -> None:
         with Aeron(options.aeron_dir) as aeron:
             publication = _open(aeron, traffic)
             _note_stream(facts, publication)
+            # From here on it is the stream's time, also the time that it takes to connect.
+            publisher.progress.tell()
             _wait_until_connected(publication, stop)
             facts.started_ns = time.time_ns()
             try:

@@ -83,7 +83,8 @@ class Bench:
         changed = options.pop("programs", {})
         tested, programs = scripted(**changed)
         tested = replace(tested, missing=options.pop("missing", ""))
-        other = replace(tested, name=options.pop("subscriber", tested.name))
+        tested = replace(tested, mutant=options.pop("mutant", ""))
+        other = replace(tested, name=options.pop("subscriber", tested.name), mutant="")
         local_lab.install(self._monkeypatch, programs)
 
         def on_every_event(event) -> None:
@@ -331,6 +332,14 @@ def test_the_sabotage_is_in_the_manifest_and_in_the_command(bench):
     manifest = bench.manifest(bench.run(sabotage="flip-byte"))
     assert manifest.sabotage == "flip-byte"
     assert manifest.command[-2:] == ["--sabotage", "flip-byte"]
+    assert manifest.mutant == ""
+
+
+def test_the_mutant_is_in_the_manifest_and_in_the_command(bench):
+    manifest = bench.manifest(bench.run(mutant="deaf"))
+    assert manifest.mutant == "deaf"
+    assert manifest.command[-2:] == ["--mutant", "deaf"]
+    assert manifest.sabotage == ""
 
 
 @pytest.mark.parametrize(

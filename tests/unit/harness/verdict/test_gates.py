@@ -201,6 +201,15 @@ def test_a_side_that_never_spoke_shuts(run, host, kind, what):
     run.packets[host] = [packet for packet in run.packets[host] if packet.kind != kind]
     finding = shut(look(both_sides_talked, run))
     assert (finding.outcome, finding.text) == (INCONCLUSIVE, what)
+    assert not finding.excuses
+
+
+@pytest.mark.parametrize("kinds", [("SM", "NAK"), ("SETUP", "DATA", "PAD", "HEARTBEAT")])
+def test_silence_of_a_host_from_which_nothing_left_excuses(run, kinds):
+    for host in ("a", "b"):
+        run.packets[host] = [each for each in run.packets[host] if each.kind not in kinds]
+    finding = shut(look(both_sides_talked, run))
+    assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
 
 
 def test_a_rule_that_never_hit_shuts(run):

@@ -170,6 +170,14 @@ def test_a_workload_that_waits_ends_when_it_is_asked_to(driver, tmp_path, role, 
     assert "SIGTERM" in facts.read(document).error
 
 
+def test_the_time_that_it_takes_to_connect_is_the_streams(driver, tmp_path, capfd):
+    case = small_case(tmp_path)
+    waiting = Working(publisher.run, options_of(case, "publisher", driver, tmp_path))
+    waiting.stop.ask(15)
+    waiting.end()
+    assert capfd.readouterr().out == f"progress 0/{case.traffic[0].total_bytes}\n"
+
+
 @pytest.mark.parametrize(
     ("channel", "code"),
     [

@@ -1,0 +1,110 @@
+"""One run as a process of its own: the very command that makes it again by hand.
+
+    windtunnel run SCENARIO --fidelity F --payload P --out FOLDER [--mutant NAME]
+        |
+      FOLDER/<suite>/suite.json, .../<run>/verdict.json --> ExamRun
+
+A run that leaves no verdict is HARNESS: whatever broke, it was not the judge that said no.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from harness.artifact.documents import DocumentError
+from harness.artifact.run_dir import RunDir, SuiteDir
+from harness.artifact.suite import Suite
+from harness.exam.document import ExamRun
+from harness.orchestrate.privileges import REPOSITORY
+from harness.orchestrate.process import LocalProcess
+
+POLL_S = 0.2
+RUN_LIMIT_S = 900.0
+"""Longer than any phase of a run may wait, so only a defect of ours comes to it."""
+STOP_LIMIT_S = 60.0
+HARNESS = "HARNESS"
+CANCELLED = "CANCELLED"
+
+
+def make_run(
+    scenario: str,
+    mutant: str | None,
+    *,
+    fidelity: str,
+    payload: Path,
+    out: Path,
+    stop: threading.Event,
+) -> ExamRun:
+    """Make a run and return how it ended; when `stop` is set it ends early, as CANCELLED."""
+    out.mkdir(parents=True, exist_ok=True)
+    before = set(out.iterdir())
+    options = ["--fidelity", fidelity, "--payload", str(payload), "--out", str(out)]
+    if mutant is not None:
+        options += ["--mutant", mutant]
+    began_s = time.monotonic()
+    process = LocalProcess(
+        f"{mutant or 'sound'}/{scenario}",
+        [sys.executable, "-m", "harness", "run", scenario, *options, "--json"],
+        env={**os.environ, "PYTHONPATH": _python_path()},
+        cwd=REPOSITORY,
+        log=out / f"{scenario.replace('/', '-')}.log",
+    )
+    is_over = _wait(process, stop)
+    run = ExamRun(scenario, HARNESS, "", [], 0.0, ["windtunnel", "run", scenario, *options])
+    if is_over:
+        _read(run, out, before, process)
+    else:
+        run.outcome, run.reason = CANCELLED, "cancelled before its end"
+    run.seconds = round(time.monotonic() - began_s, 1)
+    return run
+
+
+def _python_path() -> str:
+    return os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+
+
+def _wait(process: LocalProcess, stop: threading.Event) -> bool:
+    """Wait for a run's end. Returns False when it had to be ended."""
+    deadline_s = time.monotonic() + RUN_LIMIT_S
+    try:
+        while process.wait(POLL_S) is None:
+            if stop.is_set() or time.monotonic() > deadline_s:
+                # It takes its lab down by itself.
+                process.terminate()
+                process.wait(STOP_LIMIT_S)
+                return False
+        return True
+    finally:
+        process.kill()
+
+
+def _read(run: ExamRun, out: Path, before: set[Path], process: LocalProcess) -> None:
+    """Fill in what the run left."""
+    for folder in sorted(set(out.iterdir()) - before):
+        try:
+            suite = Suite.read(SuiteDir(folder).document)
+        except DocumentError as error:
+            run.reason = str(error)
+            return
+        if suite is not None and suite.runs:
+            made = suite.runs[0]
+            run.folder = str(folder / made.folder)
+            run.outcome, run.reason = made.outcome, made.reason
+            run.checks = failed_checks(RunDir(folder / made.folder))
+            return
+    run.reason = f"no run was made: {process.tail(2)}"
+
+
+def failed_checks(folder: RunDir) -> list[str]:
+    """The checks that said no, by the verdict of a run, each once."""
+    try:
+        verdict = json.loads(folder.verdict.read_text(encoding="utf-8"))
+        found = [each["name"] for each in verdict["checks"] if each["outcome"] == "FAIL"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return list(dict.fromkeys(found))

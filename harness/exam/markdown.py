@@ -1,0 +1,78 @@
+"""An exam as markdown: the rate, the survivors with their reasons, then every mutant."""
+
+from __future__ import annotations
+
+from harness.exam.document import KILLED, LEAST_KILL_RATE, UNDECIDED, Exam, MutantRow
+
+UNEXPLAINED = "**not explained**"
+
+
+def exam_markdown(exam: Exam) -> str:
+    """The text of exam.md."""
+    lines = [
+        "# Exam of the judge",
+        "",
+        f"{verdict_line(exam)}. Fidelity {exam.fidelity}.",
+        "",
+    ]
+    if exam.is_void:
+        lines += ["The sound driver did not pass, so a FAIL of a mutant would say nothing:", ""]
+        lines += [
+            f"- {run.scenario}: {run.outcome}: {run.reason}"
+            for run in exam.sound
+            if run.outcome != "PASS"
+        ]
+        return "\n".join(lines) + "\n"
+    living = [row for row in exam.mutants if row.state != KILLED]
+    if living:
+        lines += ["## Not killed", "", "| mutant | breaks | because |", "|---|---|---|"]
+        lines += [
+            f"| {row.name} | {_cell(row.about)} | {_cell(because(row)) or UNEXPLAINED} |"
+            for row in living
+        ]
+        lines.append("")
+    lines += ["## All", "", "| mutant | state | in | by |", "|---|---|---|---|"]
+    lines += [f"| {row.name} | {row.state} | {where(row)} | {by(row)} |" for row in exam.mutants]
+    return "\n".join(lines) + "\n"
+
+
+def verdict_line(exam: Exam) -> str:
+    """The kill rate in one line."""
+    text = (
+        f"{exam.killed_count} of {len(exam.mutants)} mutants killed, {exam.kill_rate:.1%} "
+        f"(at least {LEAST_KILL_RATE:.0%} are wanted)"
+    )
+    if exam.is_void:
+        return "The exam is void"
+    if exam.unexplained:
+        text += f"; {len(exam.unexplained)} not killed and not explained"
+    return text if exam.is_whole else f"{text}; not all were run"
+
+
+def where(row: MutantRow) -> str:
+    """The scenario that killed it, or those that did not."""
+    killer = row.killer
+    return killer.scenario if killer else ", ".join(run.scenario for run in row.runs)
+
+
+def by(row: MutantRow) -> str:
+    """The checks that said no, or how its runs ended."""
+    killer = row.killer
+    if killer:
+        return ", ".join(killer.checks)
+    return ", ".join(run.outcome for run in row.runs)
+
+
+def because(row: MutantRow) -> str:
+    """Why it was not killed: by its own words, or why nobody could tell; empty if unknown."""
+    if row.state == UNDECIDED:
+        return "; ".join(
+            f"{run.scenario}: {run.outcome}: {run.reason}"
+            for run in row.runs
+            if run.outcome != "PASS"
+        )
+    return row.survives_because
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

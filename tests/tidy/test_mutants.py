@@ -1,0 +1,43 @@
+"""Every mutant of the exam is one edit that fits today's driver, and names what there is."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.exam.mutant import load_all
+from harness.verdict.registry import CHECKS
+from harness.verdict.subject import NAME as SUBJECT_LIVED
+
+ROOT = Path(__file__).resolve().parents[2]
+MUTANTS = load_all()
+WANTED = 40
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
+def test_a_mutant_is_one_edit_of_todays_driver(mutant):
+    before = (ROOT / mutant.file).read_text(encoding="utf-8")
+    assert before.count(mutant.find) == 1
+    after = mutant.applied(before)
+    assert after != before
+    compile(after, mutant.file, "exec")
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
+def test_a_mutant_names_scenarios_and_checks_that_there_are(mutant):
+    missing = [
+        name for name in mutant.scenarios if not (ROOT / "scenarios" / f"{name}.yaml").is_file()
+    ]
+    assert not missing
+    assert set(mutant.killed_by) <= {SUBJECT_LIVED, *CHECKS}
+
+
+def test_there_are_enough_of_them_and_no_two_are_the_same():
+    edits = {(each.file, each.find, each.replace) for each in MUTANTS}
+    assert len(edits) == len(MUTANTS) >= WANTED
+
+
+def test_each_is_either_expected_to_be_killed_or_explained():
+    unclear = [each.name for each in MUTANTS if not each.killed_by and not each.survives_because]
+    both = [each.name for each in MUTANTS if each.killed_by and each.survives_because]
+    assert not unclear
+    assert not both

@@ -1,0 +1,109 @@
+"""How a run that was made as a process of its own is read."""
+
+import json
+import threading
+
+from harness.artifact.documents import write_document
+from harness.artifact.run_dir import RunDir, SuiteDir
+from harness.artifact.suite import Suite, SuiteRun
+from harness.exam import child_run
+
+RUN = {
+    "FAIL": {"checks": [("a", "FAIL"), ("b", "PASS"), ("a", "FAIL"), ("c", "FAIL")]},
+    "PASS": {"checks": [("a", "PASS")]},
+}
+
+
+class Child:
+    """Stands for the process; leaves what it was told to leave."""
+
+    def __init__(self, leave, ends=True):
+        self._leave, self._ends = leave, ends
+        self.terminated = self.killed = False
+
+    def __call__(self, name, argv, *, env, cwd, log):
+        self.argv = argv
+        self._leave(log.parent)
+        return self
+
+    def wait(self, timeout_s):
+        return 0 if self._ends or self.terminated else None
+
+    def terminate(self):
+        self.terminated = True
+
+    def kill(self):
+        self.killed = True
+
+    def tail(self, lines):
+        return "its last words"
+
+
+def leaving(outcome):
+    def leave(out):
+        suite = SuiteDir(out / "20260101T000000Z-abcd")
+        folder = RunDir(suite.path / "exam-x-s1")
+        folder.make()
+        row = SuiteRun(folder.path.name, "exam/x", 1, outcome, "the reason", 0, 1)
+        Suite(suite.path.name, "netns", [], 0, runs=[row]).write(suite.document)
+        checks = [
+            {"name": name, "outcome": found}
+            for name, found in RUN.get(outcome, {"checks": []})["checks"]
+        ]
+        write_document(folder.verdict, {"schema": "windtunnel-verdict/1", "checks": checks})
+
+    return leave
+
+
+def make(monkeypatch, tmp_path, child, mutant="some", stop=None):
+    monkeypatch.setattr(child_run, "LocalProcess", child)
+    return child_run.make_run(
+        "exam/x", mutant, fidelity="netns", payload=tmp_path / "p", out=tmp_path / "out",
+        stop=stop or threading.Event(),
+    )  # fmt: skip
+
+
+def test_the_checks_that_said_no_are_named_once(monkeypatch, tmp_path):
+    child = Child(leaving("FAIL"))
+    run = make(monkeypatch, tmp_path, child)
+    assert (run.outcome, run.reason, run.checks) == ("FAIL", "the reason", ["a", "c"])
+    assert child.argv[-3:] == ["--mutant", "some", "--json"]
+    assert run.command[:3] == ["windtunnel", "run", "exam/x"]
+    assert child.killed
+
+
+def test_the_sound_driver_runs_without_a_mutant(monkeypatch, tmp_path):
+    child = Child(leaving("PASS"))
+    assert make(monkeypatch, tmp_path, child, mutant=None).outcome == "PASS"
+    assert "--mutant" not in child.argv
+
+
+def test_a_run_that_leaves_nothing_is_our_fault(monkeypatch, tmp_path):
+    run = make(monkeypatch, tmp_path, Child(lambda out: None))
+    assert run.outcome == "HARNESS"
+    assert "its last words" in run.reason
+
+
+def test_a_suite_that_cannot_be_read_is_our_fault(monkeypatch, tmp_path):
+    def leave(out):
+        suite = SuiteDir(out / "20260101T000000Z-abcd")
+        suite.path.mkdir()
+        suite.document.write_text(json.dumps({"schema": "something-else/1"}))
+
+    assert make(monkeypatch, tmp_path, Child(leave)).outcome == "HARNESS"
+
+
+def test_it_is_asked_to_end_when_the_sitting_is_over(monkeypatch, tmp_path):
+    stop = threading.Event()
+    stop.set()
+    child = Child(lambda out: None, ends=False)
+    assert make(monkeypatch, tmp_path, child, stop=stop).outcome == "CANCELLED"
+    assert child.terminated
+    assert child.killed
+
+
+def test_a_verdict_that_cannot_be_read_names_no_check(tmp_path):
+    folder = RunDir(tmp_path)
+    assert child_run.failed_checks(folder) == []
+    folder.verdict.write_text("[]")
+    assert child_run.failed_checks(folder) == []

@@ -1,0 +1,146 @@
+"""A sitting runs the sound driver first, each mutant until it is killed, and keeps what it has."""
+
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+from harness.exam.document import ExamRun, MutantRow
+from harness.exam.examine import DOCUMENT, SOUND, Sitting, examine
+from harness.exam.markdown import UNEXPLAINED, exam_markdown
+from harness.exam.mutant import Mutant
+
+
+def mutant(name, *scenarios, because="", killed_by=()):
+    return Mutant(
+        name=name, about=f"About {name}.", file="driver/x.py", find="a", replace="b",
+        side="sender", scenarios=scenarios, killed_by=killed_by, survives_because=because,
+    )  # fmt: skip
+
+
+class Runs:
+    """Outcomes by (scenario, mutant); everything else passes."""
+
+    def __init__(self, outcomes, during=lambda name: None):
+        self.outcomes = outcomes
+        self.made = []
+        self._during = during
+
+    def __call__(self, scenario, name, folder, stop):
+        self._during(name)
+        self.made.append((scenario, name))
+        (folder / "suite").mkdir(parents=True, exist_ok=True)
+        outcome = self.outcomes.get((scenario, name), "PASS")
+        if stop.is_set():
+            outcome = "CANCELLED"
+        checks = ["some_check"] if outcome == "FAIL" else []
+        return ExamRun(scenario, outcome, "why", checks, 1.0, ["windtunnel"], str(folder / "suite"))
+
+
+def sit(tmp_path, mutants, outcomes, **options):
+    runs = Runs(outcomes, options.pop("during", lambda name: None))
+    sitting = Sitting(mutants, "netns", tmp_path / "exam", **options)
+    return (*examine(sitting, make_run=runs), runs)
+
+
+def states(exam):
+    return {row.name: row.state for row in exam.mutants}
+
+
+def test_a_mutant_is_run_until_a_scenario_kills_it(tmp_path):
+    mutants = [mutant("early", "x", "y"), mutant("late", "x", "y"), mutant("never", "x", "y")]
+    exam, asked, runs = sit(tmp_path, mutants, {("x", "early"): "FAIL", ("y", "late"): "FAIL"})
+    assert asked is None
+    assert states(exam) == {"early": "killed", "late": "killed", "never": "survived"}
+    assert runs.made[:2] == [("x", None), ("y", None)]
+    assert ("y", "early") not in runs.made
+    assert [row.name for row in exam.unexplained] == ["never"]
+    assert exam.is_whole
+    assert not exam.is_passed
+
+
+@pytest.mark.parametrize("outcome", ["INCONCLUSIVE", "HARNESS", "UNSUPPORTED"])
+def test_only_a_fail_kills(tmp_path, outcome):
+    exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("x", "one"): outcome})
+    assert states(exam) == {"one": "undecided"}
+    assert ("y", "one") in runs.made
+
+
+@pytest.mark.parametrize("outcome", ["FAIL", "INCONCLUSIVE", "HARNESS"])
+def test_a_sound_driver_that_does_not_pass_makes_it_void(tmp_path, outcome):
+    exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("y", None): outcome})
+    assert exam.is_void
+    assert not exam.mutants
+    assert not exam.is_passed
+    assert {name for _, name in runs.made} == {None}
+    assert "void" in exam_markdown(exam)
+
+
+def test_it_is_passed_by_98_of_100_with_the_others_explained(tmp_path):
+    mutants = [mutant(f"m{number}", "x", because="it does no harm") for number in range(100)]
+    killed = {("x", f"m{number}"): "FAIL" for number in range(98)}
+    assert sit(tmp_path / "a", mutants, killed)[0].is_passed
+    killed.pop(("x", "m0"))
+    assert not sit(tmp_path / "b", mutants, killed)[0].is_passed
+
+
+def test_an_unexplained_survivor_fails_it_whatever_the_rate(tmp_path):
+    mutants = [mutant(f"m{number}", "x") for number in range(100)]
+    exam = sit(tmp_path, mutants, {("x", f"m{number}"): "FAIL" for number in range(99)})[0]
+    assert exam.kill_rate == 0.99
+    assert not exam.is_passed
+    assert UNEXPLAINED in exam_markdown(exam)
+
+
+def test_folders_of_the_killed_are_removed_unless_kept(tmp_path):
+    mutants = [mutant("dead", "x"), mutant("alive", "x")]
+    outcomes = {("x", "dead"): "FAIL"}
+    exam = sit(tmp_path, mutants, outcomes)[0]
+    kept = {path.name for path in (tmp_path / "exam").iterdir()}
+    assert kept == {"alive", SOUND, DOCUMENT}
+    assert exam.mutants[0].runs[0].folder == ""
+    sit(tmp_path / "all", mutants, outcomes, keeps_all=True)
+    assert (tmp_path / "all/exam/dead").is_dir()
+
+
+def test_rows_keep_their_order_whatever_ends_first(tmp_path):
+    gate = threading.Event()
+
+    def during(name):
+        if name == "slow":
+            assert gate.wait(30)
+        elif name == "quick":
+            gate.set()
+
+    mutants = [mutant("slow", "x"), mutant("quick", "x")]
+    exam = sit(tmp_path, mutants, {}, during=during, jobs=2)[0]
+    assert [row.name for row in exam.mutants] == ["slow", "quick"]
+
+
+def test_the_document_tells_rate_state_and_reason(tmp_path):
+    mutants = [mutant("dead", "x"), mutant("alive", "x", because="nobody looks")]
+    sit(tmp_path, mutants, {("x", "dead"): "FAIL"})
+    document = json.loads((tmp_path / "exam" / DOCUMENT).read_text())
+    assert document["schema"] == "windtunnel-exam/1"
+    assert document["summary"]["kill_rate"] == 0.5
+    assert [row["state"] for row in document["mutants"]] == ["killed", "survived"]
+    assert document["mutants"][0]["runs"][0]["checks"] == ["some_check"]
+
+
+def test_a_signal_ends_it_and_what_was_done_stays(tmp_path):
+    def during(name):
+        if name == "second":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    mutants = [mutant(name, "x") for name in ("first", "second", "third")]
+    exam, asked, _ = sit(tmp_path, mutants, {("x", "first"): "FAIL"}, during=during)
+    assert asked == 130
+    assert not exam.is_whole
+    assert states(exam).get("first") == "killed"
+    assert (tmp_path / "exam" / DOCUMENT).is_file()
+
+
+def test_a_row_without_runs_is_undecided():
+    assert MutantRow("n", "a", "f", [], "").state == "undecided"

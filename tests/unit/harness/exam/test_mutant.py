@@ -1,0 +1,94 @@
+"""A mutant is refused unless it is one edit, of text that is there once, to something else."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.exam.mutant import MutantError, by_name, chosen, load_all, load_file
+
+ROW = {
+    "name": "off-by-one",
+    "about": "A limit is a limit.",
+    "file": "driver/some/file.py",
+    "find": "at < limit",
+    "replace": "at <= limit",
+    "side": "receiver",
+    "scenarios": ["exam/loss"],
+    "killed_by": ["delivered_once"],
+}
+TEXT = "def over(at, limit):\n    return at < limit\n"
+
+
+def mutant(tmp_path, **changed):
+    file = tmp_path / "one.yaml"
+    file.write_text(yaml.safe_dump([{**ROW, **changed}]))
+    return load_file(file)[0]
+
+
+def test_it_edits_the_text_that_it_finds(tmp_path):
+    assert mutant(tmp_path).applied(TEXT) == TEXT.replace("<", "<=")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"find": "at > limit"}, "found it 0 times"),
+        ({"find": "limit"}, "found it 2 times"),
+        ({"replace": "at < (limit"}, "is not Python any more"),
+        ({"replace": "at < limit"}, "changes nothing"),
+        ({"replace": "at < limit  # a comment"}, "changes nothing"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_refused(tmp_path, changed, said):
+    with pytest.raises(MutantError, match=said):
+        mutant(tmp_path, **changed).applied(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"file": "harness/verdict/judge.py"}, "file"),
+        ({"side": "left"}, "side"),
+        ({"scenarios": []}, "scenarios"),
+        ({"find": ""}, "find"),
+        ({"name": "Not A Name"}, "name"),
+        ({"color": "red"}, "color"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_refused(tmp_path, changed, said):
+    with pytest.raises(MutantError, match=f"mutant 1: {said}"):
+        mutant(tmp_path, **changed)
+
+
+@pytest.mark.parametrize("text", ["{a: 1}", "a: [", ""])
+def test_a_file_that_is_no_list_is_refused(tmp_path, text):
+    file = tmp_path / "one.yaml"
+    file.write_text(text)
+    with pytest.raises(MutantError, match=r"one\.yaml"):
+        load_file(file)
+
+
+def test_a_name_is_there_once(tmp_path):
+    for name in ("one.yaml", "two.yaml"):
+        (tmp_path / name).write_text(yaml.safe_dump([ROW]))
+    with pytest.raises(MutantError, match="off-by-one"):
+        load_all(tmp_path)
+
+
+def test_patterns_choose_by_name(tmp_path):
+    rows = [{**ROW, "name": name} for name in ("nak-late", "nak-long", "hwm-falls")]
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump(rows))
+    all_three = load_all(tmp_path)
+    assert chosen(all_three, []) == all_three
+    assert [each.name for each in chosen(all_three, ["nak-*"])] == ["nak-late", "nak-long"]
+    assert by_name("hwm-falls", tmp_path).name == "hwm-falls"
+    with pytest.raises(MutantError, match="'sm-\\*'"):
+        chosen(all_three, ["nak-*", "sm-*"])
+    with pytest.raises(MutantError, match="'sm'"):
+        by_name("sm", tmp_path)
+
+
+def test_an_unreadable_file_is_refused(tmp_path):
+    with pytest.raises(MutantError, match="cannot be read"):
+        load_file(Path(tmp_path / "absent.yaml"))
