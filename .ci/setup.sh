@@ -22,7 +22,8 @@ die() { say "$*"; exit 1; }
 
 case $mode in
   run) lock=requirements.lock; commands="ip:iproute2 tcpdump:tcpdump" ;;
-  test) lock=requirements-test.lock; commands="ip:iproute2 tcpdump:tcpdump chromium:chromium" ;;
+  test) lock=requirements-test.lock; commands="ip:iproute2 tcpdump:tcpdump chromium:chromium"
+    commands+=" java:default-jre-headless" ;;
   *) die "unknown mode '$mode'; it is run or test" ;;
 esac
 
@@ -116,12 +117,20 @@ print("%d.%03d.%03d" % v[:3], getattr(sys, "_base_executable", sys.executable))'
   done | sort -ru | cut -d' ' -f2
 }
 
+install() {
+  .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
+    --no-build-isolation "$@" >>build/pip.log 2>&1
+}
+
 fill() {
   # pip must take wheels named in the lock and nothing else; output is shown only if it fails.
-  .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
-    --require-hashes --only-binary=:all: -r "$lock" >build/pip.log 2>&1 || return 1
-  .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
-    --no-deps --no-build-isolation --editable . >>build/pip.log 2>&1
+  : >build/pip.log
+  install --require-hashes --only-binary=:all: -r requirements.lock || return 1
+  if [ "$lock" != requirements.lock ]; then
+    # Spark comes as source only; the setuptools that builds it came with the lock above.
+    install --require-hashes --only-binary=:all: --no-binary=pyspark -r "$lock" || return 1
+  fi
+  install --no-deps --editable .
 }
 
 unsupported() { grep -qE 'No matching distribution|requires a different Python' build/pip.log; }
