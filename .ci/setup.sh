@@ -168,7 +168,8 @@ current() {
 # --- the kernels -------------------------------------------------------------------------------
 
 kernel_sum() {
-  find driver harness -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -d' ' -f1
+  find driver harness reports -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum \
+    | cut -d' ' -f1
 }
 
 kernels() {
@@ -180,7 +181,8 @@ kernels() {
   say "compiling what changed of the kernels (from nothing about two minutes)"
   .venv/bin/python -m harness.warm_up >build/kernels-harness.log 2>&1 &
   local harness=$!
-  if .venv/bin/python -m driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness"; then
+  if .venv/bin/python -m driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness" \
+    && .venv/bin/python -m reports.analysis.warm_up >build/kernels-reports.log 2>&1; then
     printf '%s\n' "$sum" >"$kernel_stamp"
   else
     say "not all could be compiled, see build/kernels-*.log; the rest is compiled when needed"

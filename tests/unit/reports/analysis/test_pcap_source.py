@@ -5,11 +5,13 @@ import json
 import pyarrow as pa
 import pytest
 
+from reports.analysis.analyze import analyze
 from reports.analysis.capture_files import find_captures
 from reports.analysis.local_engine import local_frames
 from reports.analysis.parts import ReadSettings, summed
 from reports.analysis.pcap_source import CaptureOptionError, read_options
 from reports.analysis.schema import CAPTURES, FRAMES
+from reports.analysis.spark_analysis import analyze_on_spark
 from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
 
@@ -42,11 +44,11 @@ def test_golden_captures_give_the_rows_of_the_local_engine(spark, plain):
     expected = rows(local.table())
     assert expected.num_rows == sum(local.captures["frames"].to_pylist()) == 5_532
     read = spark.read.format("aeron.pcap").option("cell", 1 << 17)
-    for parts in (1, 40):
+    for parts in (1, 12):
         frames = read.option("parts", parts).load(str(plain))
         assert rows(frames.toArrow()).equals(expected)
-    captures = read.option("parts", 40).option("table", "captures").load(str(plain)).toArrow()
-    assert captures.num_rows > 40
+    captures = read.option("parts", 12).option("table", "captures").load(str(plain)).toArrow()
+    assert captures.num_rows > 12
     assert summed(captures.cast(CAPTURES)).equals(local.captures)
 
 
@@ -68,8 +70,8 @@ def test_a_long_capture_gives_the_same_rows_in_one_partition_and_in_many(spark, 
     try:
         read = spark.read.format("aeron.pcap")
         one = read.option("split", "false").load(str(path))
-        many = read.option("split", "true").option("parts", 6).load(str(path))
-        assert (one.rdd.getNumPartitions(), many.rdd.getNumPartitions()) == (1, 6)
+        many = read.option("split", "true").option("parts", 12).load(str(path))
+        assert (one.rdd.getNumPartitions(), many.rdd.getNumPartitions()) == (1, 12)
         whole = rows(one.toArrow())
         assert whole.num_rows == count
         assert rows(many.toArrow()).equals(whole)
@@ -114,3 +116,24 @@ def test_reads_all_options():
     )
     assert (paths, table) == (["a", "b"], "captures")
     assert settings == ReadSettings(ports=(1, 2), keeps_hash=False, parts=3)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(SPARK_LIMIT_S)
+def test_both_engines_come_to_the_same_tables(spark, plain):
+    names = [f"{path.stem}={path}" for path in sorted(plain.iterdir())]
+    here, there = analyze(names), analyze(names, spark=spark)
+    assert here.gaps.num_rows == 57 + 25 + 2 + 1 + 1
+    for name, table in here.named().items():
+        assert there.named()[name].equals(table), name
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(SPARK_LIMIT_S)
+def test_a_file_that_cannot_be_split_is_read_whole(spark, tmp_path):
+    path = tmp_path / "two.pcapng"
+    path.write_bytes(2 * made.pcapng(made.stream_packets(600)))
+    settings = ReadSettings(parts=3, cell_length=1 << 17)
+    told = analyze_on_spark(spark, [str(path)], settings)
+    assert told.captures["frames"].to_pylist() == [1_200]
+    assert told.flows["first_frames"].to_pylist() == [600]
