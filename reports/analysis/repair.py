@@ -83,7 +83,7 @@ class RepairWalk:
         self._flows = np.zeros(1, dtype=kernel.FLOW)
         self._gaps = np.zeros(1 << 10, dtype=kernel.GAP)
         self._pieces = np.zeros(_PIECES_MAX, dtype=kernel.PIECE)
-        self._control = np.zeros(3, dtype=np.int64)
+        self._control = np.zeros(kernel.CONTROLS, dtype=np.int64)
         self._unmatched = 0
 
     def feed(self, frames: pa.RecordBatch | pa.Table) -> pa.Array:

@@ -56,6 +56,7 @@ GAP = np.dtype(
         ("last_nak_ns", "<i8"),
         ("nak_count", "<i8"),
         ("filled_frames", "<i8"),
+        ("filled_by", "<i8"),  # number of the event that filled last
         ("filled_bytes", "<i8"),
         ("filled_ns", "<i8"),  # when the last piece was; 0 if none was
         ("passed_ns", "<i8"),  # when a status message told a position behind it; 0 if none did
@@ -63,8 +64,9 @@ GAP = np.dtype(
 )
 PIECE = np.dtype([("gap", "<i8"), ("start", "<i8"), ("end", "<i8")])
 
-GAPS, PIECES, LOST_TRACK = range(3)
-"""Counts of the control array: gaps and pieces in use, pieces that found no room."""
+GAPS, PIECES, LOST_TRACK, EVENTS = range(4)
+"""Counts of the control array: gaps and pieces in use, pieces without room, events so far."""
+CONTROLS = 4
 RECENT = 512
 """Gaps that a NAK or a status message may still belong to."""
 PIECES_MANY = 4_096
@@ -104,7 +106,7 @@ def _open_gap(
     gap["cause"], gap["opened_ns"], gap["is_whole"] = cause, time_ns, 0
     gap["first_nak_ns"], gap["last_nak_ns"], gap["nak_count"] = 0, 0, 0
     gap["filled_frames"], gap["filled_bytes"] = 0, 0
-    gap["filled_ns"], gap["passed_ns"] = 0, 0
+    gap["filled_ns"], gap["passed_ns"], gap["filled_by"] = 0, 0, 0
     _add_piece(index, start, end, gaps, pieces, control)
     return gap
 
@@ -125,8 +127,11 @@ def _give_up_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: A
 def _fill(
     flow: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any, control: Any
 ) -> int:
-    """Fill pieces; returns the index of a gap that was touched, one asked for if any, or -1."""
-    touched = -1
+    """Fill pieces; returns the index of a gap that was touched, or -1.
+
+    Of several it is one that was asked for, then one whose bytes are new here, then the oldest.
+    """
+    touched, touched_rank = -1, -1
     index = 0
     while index < control[PIECES]:
         piece = pieces[index]
@@ -143,10 +148,12 @@ def _fill(
         gap["filled_ns"] = time_ns
         if gap["remaining"] == 0:
             gap["is_whole"] = 1
-        if gap_index != touched:
+        if gap["filled_by"] != control[EVENTS]:
+            gap["filled_by"] = control[EVENTS]
             gap["filled_frames"] += 1
-        if touched < 0 or gap["nak_count"] > 0:
-            touched = gap_index
+        rank = 2 * (gap["nak_count"] > 0) + (gap["cause"] == BEFORE_CAPTURE)
+        if rank > touched_rank or (rank == touched_rank and gap_index < touched):
+            touched, touched_rank = gap_index, rank
     return int(touched)
 
 
@@ -252,12 +259,13 @@ def follow(
 
     Shapes:  times_ns, starts, ends int64[n]; kinds, ends_message uint8[n]; flow_of int32[n];
              fates uint8[n], written; flows FLOW[f]; gaps GAP[g] with n free; pieces PIECE[p];
-             control int64[3]; all but the events are kept from call to call
+             control int64[CONTROLS]; all but the events are kept from call to call
     Units:   positions in bytes of the stream; of a STATUS event `ends` is the consumed position
     """
     for index in range(len(kinds)):
         flow, kind, time_ns = flow_of[index], kinds[index], times_ns[index]
         start, end = starts[index], ends[index]
+        control[EVENTS] += 1
         state = flows[flow]
         fates[index] = NO_FATE
         if kind == NAK:

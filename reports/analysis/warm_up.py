@@ -29,7 +29,7 @@ def main() -> int:
         np.zeros(1, dtype=repair.FLOW),
         np.zeros(1, dtype=repair.GAP),
         np.zeros(1, dtype=repair.PIECE),
-        np.zeros(3, dtype=np.int64),
+        np.zeros(repair.CONTROLS, dtype=np.int64),
     )
     return 0
 
