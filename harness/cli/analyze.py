@@ -77,7 +77,7 @@ def _analyze(captures: tuple[str, ...], ports: tuple[int, ...], master: str | No
         from reports.analysis.spark_engine import start_session
 
         find_captures(list(captures))
-        session = start_session(master)
+        session = start_session(master, {"spark.log.level": "ERROR", "spark.ui.enabled": "false"})
         try:
             return analyze(captures, ports=ports, spark=session)
         finally:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_RELEASE_MIN = 17
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit, which has chosen a master already."""
 
 
 class EngineError(RuntimeError):
@@ -40,6 +42,13 @@ def check_java() -> str:
     return found
 
 
+def first_line(error: Exception) -> str:
+    """What an error of Spark says before it shows how it came to that."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    shown = [line for line in lines if not line.startswith("An error occurred while")]
+    return (shown or lines or [type(error).__name__])[0].removeprefix(": ")
+
+
 def _java_release(text: str) -> int:
     """The release that a JRE's `release` file tells; 0 if it tells none."""
     found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', text)
@@ -54,6 +63,8 @@ def start_session(
     Raises EngineError when Spark or Java is missing.
     """
     try:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise EngineError(
@@ -64,12 +75,15 @@ def start_session(
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("windtunnel analyze")
-    if master is not None or "SPARK_MASTER" not in os.environ:
+    if master is not None or _SUBMITTED not in os.environ:
         builder = builder.master(master or "local[*]")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     for name, value in (settings or {}).items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        raise EngineError(f"Spark does not start: {first_line(error)}") from error
     session.dataSource.register(AeronPcap)
     return session

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from reports.analysis.spark_engine import EngineError, check_java
+from reports.analysis.spark_engine import EngineError, check_java, first_line
 
 
 def java(folder, version):
@@ -42,3 +42,18 @@ def test_finds_java_by_home_or_path(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}/nowhere")
     assert check_java() == str(program)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Master must start with yarn\n\nJVM stacktrace:\n  at x", "Master must start with yarn"),
+        (
+            "An error occurred while calling o1.x.\n: java.lang.X: no host\n\tat y\n",
+            "java.lang.X: no host",
+        ),
+        ("", "RuntimeError"),
+    ],
+)
+def test_tells_an_error_of_spark_by_its_first_line(text, line):
+    assert first_line(RuntimeError(text)) == line
