@@ -2,6 +2,7 @@
 
 import io
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,10 @@ from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, Packet, packet
 
 NAK = made.nak(64, 96)
+needs_machine_code = pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT),
+    reason="a search looks at each byte, for which plain Python takes minutes",
+)
 SMALL = 4_096
 """A cell for captures whose packets are shorter."""
 
@@ -138,6 +143,7 @@ def test_refuses_to_split_where_a_section_lies_in_the_middle():
     assert len(read(capture)[0]) == 80
 
 
+@needs_machine_code
 @pytest.mark.parametrize("to_file", [made.pcap, made.pcapng])
 def test_any_split_gives_the_same_rows(to_file):
     capture = to_file(made.stream_packets(400))
@@ -149,6 +155,7 @@ def test_any_split_gives_the_same_rows(to_file):
             assert read_in_parts(capture, cells * cell_length, cell_length) == whole
 
 
+@needs_machine_code
 def test_a_capture_within_a_payload_is_never_taken_for_records():
     inner = made.pcap([packet(START_NS + i, NAK) for i in range(400)])[24:]
     jumbo = [
@@ -160,6 +167,7 @@ def test_a_capture_within_a_payload_is_never_taken_for_records():
     assert read_in_parts(capture, CELL_LENGTH_MIN, CELL_LENGTH_MIN) == whole
 
 
+@needs_machine_code
 def test_puts_fragments_together_wherever_the_file_is_split():
     payloads = [made.data(64 * i, bytes([i]) * 5_000) for i in range(12)]
     pieces = [made.fragments(each, 1480, identification=i) for i, each in enumerate(payloads)]
@@ -261,6 +269,7 @@ def test_counts_other_ports_and_other_traffic():
     }  # fmt: skip
 
 
+@needs_machine_code
 @pytest.mark.parametrize("to_file", [made.pcap, made.pcapng])
 def test_goes_on_behind_a_damaged_place(to_file):
     capture = bytearray(to_file(made.stream_packets(1_000)))
@@ -276,6 +285,7 @@ def test_goes_on_behind_a_damaged_place(to_file):
     assert again == read(bytes(capture), cell_length=65_536)
 
 
+@needs_machine_code
 def test_goes_on_behind_a_hole_of_zeros():
     capture = made.pcap(made.stream_packets(1_000))
     whole, _ = read(capture)
@@ -287,6 +297,7 @@ def test_goes_on_behind_a_hole_of_zeros():
     assert read_in_parts(holed, 65_536, 16_384) == read(holed, cell_length=16_384)
 
 
+@needs_machine_code
 @pytest.mark.parametrize("to_file", [made.pcap, made.pcapng])
 def test_leaves_out_a_torn_last_packet(to_file):
     capture = to_file(made.stream_packets(50))
@@ -323,6 +334,7 @@ def test_survives_any_bytes(noise, head):
     assert counts.get("packets", 0) <= len(noise) // 12
 
 
+@needs_machine_code
 @given(st.data())
 @settings(max_examples=60)
 def test_survives_any_damage_and_counts_every_byte(data):
@@ -335,6 +347,7 @@ def test_survives_any_damage_and_counts_every_byte(data):
     assert read_in_parts(bytes(capture), SMALL, SMALL) == (rows, counts)
 
 
+@needs_machine_code
 def test_noise_of_eight_mebibytes_is_given_up_in_time():
     noise = np.random.default_rng(5).integers(0, 256, 1 << 23, dtype=np.uint8).tobytes()
     rows, counts = read(made.pcap([]) + noise)

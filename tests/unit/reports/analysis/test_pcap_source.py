@@ -2,6 +2,7 @@
 
 import json
 
+import numba
 import pyarrow as pa
 import pytest
 
@@ -64,6 +65,9 @@ def test_compressed_captures_give_one_partition_each_and_the_same_rows(spark):
 
 @pytest.mark.spark
 @pytest.mark.timeout(SPARK_LIMIT_S)
+@pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="plain Python takes an hour for 200 MB of payload"
+)
 def test_a_long_capture_gives_the_same_rows_in_one_partition_and_in_many(spark, tmp_path):
     path = tmp_path / "long.pcap"
     count = made.write_long_capture(path, LONG_CAPTURE_BYTES)
