@@ -23,7 +23,7 @@ die() { say "$*"; exit 1; }
 case $mode in
   run) lock=requirements.lock; commands="ip:iproute2 tcpdump:tcpdump" ;;
   test) lock=requirements-test.lock; commands="ip:iproute2 tcpdump:tcpdump chromium:chromium"
-        commands+=" linux.uml:user-mode-linux" ;;
+        commands+=" linux.uml:user-mode-linux java:default-jre-headless" ;;
   *) die "unknown mode '$mode'; it is run or test" ;;
 esac
 
@@ -117,12 +117,20 @@ print("%d.%03d.%03d" % v[:3], getattr(sys, "_base_executable", sys.executable))'
   done | sort -ru | cut -d' ' -f2
 }
 
+install() {
+  .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
+    --no-build-isolation "$@" >>build/pip.log 2>&1
+}
+
 fill() {
   # pip must take wheels named in the lock and nothing else; output is shown only if it fails.
-  .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
-    --require-hashes --only-binary=:all: -r "$lock" >build/pip.log 2>&1 || return 1
-  .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
-    --no-deps --no-build-isolation --editable . >>build/pip.log 2>&1
+  : >build/pip.log
+  install --require-hashes --only-binary=:all: -r requirements.lock || return 1
+  if [ "$lock" != requirements.lock ]; then
+    # Spark comes as source only; the setuptools that builds it came with the lock above.
+    install --require-hashes --only-binary=:all: --no-binary=pyspark -r "$lock" || return 1
+  fi
+  install --no-deps --editable .
 }
 
 unsupported() { grep -qE 'No matching distribution|requires a different Python' build/pip.log; }
@@ -160,7 +168,8 @@ current() {
 # --- the kernels -------------------------------------------------------------------------------
 
 kernel_sum() {
-  find driver harness -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -d' ' -f1
+  find driver harness reports -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum \
+    | cut -d' ' -f1
 }
 
 kernels() {
@@ -173,7 +182,8 @@ kernels() {
   .venv/bin/python -m harness.warm_up >build/kernels-harness.log 2>&1 &
   local harness=$!
   if .venv/bin/python -m driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness" \
-    && .venv/bin/python -m harness.simulator warm-up >build/kernels-simulator.log 2>&1; then
+    && .venv/bin/python -m harness.simulator warm-up >build/kernels-simulator.log 2>&1 \
+    && .venv/bin/python -m reports.analysis.warm_up >build/kernels-reports.log 2>&1; then
     printf '%s\n' "$sum" >"$kernel_stamp"
   else
     say "not all could be compiled, see build/kernels-*.log; the rest is compiled when needed"

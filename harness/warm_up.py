@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.dissect.capture_stream import CaptureStream, Reading
 from harness.dissect.expected_log import expected_log
 from harness.dissect.pcap import read_capture
 from harness.middlebox.__main__ import assemble
@@ -85,12 +86,24 @@ def judge(folder: Path) -> None:
     first_differing_pair(mapped, starts, starts, lengths)
 
 
+def analysis(folder: Path) -> None:
+    """The reader of captures of any size."""
+    capture = folder / "b.pcap"
+    capture.write_bytes(PCAP_HEADER + bytes(40))
+    with capture.open("rb") as file:
+        for _ in CaptureStream(file, Reading()).batches():
+            pass
+
+
 def main() -> int:
     """Compile everything. Returns the exit code."""
     with _part("the relay"):
         relay()
-    with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name, _part("the judge"):
-        judge(Path(name))
+    with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name:
+        with _part("the judge"):
+            judge(Path(name))
+        with _part("the analysis"):
+            analysis(Path(name))
     return 0
 
 

@@ -12,6 +12,7 @@
     table.py        what a tool shows, as plain text and as a picture
     time_text.py    times of a driver's files
     stat, streams, backlog, loss, errors, logbuffer, driver_info    the tools
+    analyze                                                         what captures tell
     bench, bench_table                                              our driver beside real Aeron's
 
 Heavy rooms (numba, pydantic, scapy, rich) are imported inside the functions that need them, so that

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from harness.cli import exit_code
+from harness.cli.analyze import analyze
 from harness.cli.backlog import backlog
 from harness.cli.bench import bench
 from harness.cli.clean import clean
@@ -45,6 +46,7 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel swarm --seeds 2000           trials on virtual time, each chosen by its seed
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
+  windtunnel analyze lan/*.pcap           what captures tell of loss and repair
   windtunnel doctor                       what this machine has, what will be used instead
 
 \b
@@ -109,7 +111,10 @@ def windtunnel(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-ABOUT_RUNS = (run, matrix, swarm, list_scenarios, explain, judge, report, decisions, doctor, clean)
+ABOUT_RUNS = (
+    *(run, matrix, swarm, list_scenarios, explain, judge, report, decisions, analyze),
+    *(doctor, clean),
+)
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)
 for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench, exam):
     windtunnel.add_command(command)

@@ -1,0 +1,135 @@
+"""`windtunnel analyze`: captures of Aeron traffic, and what they tell of loss and repair."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli import exit_code
+from harness.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from reports.analysis.tables import Tables
+
+EXIT_CODES = (
+    "\b\nExit codes: 0 everything was read; 1 no Aeron frame was found; 2 a partial answer, or\n"
+    "none that is sound; 3 the engine cannot run; 64 wrong command line.\n"
+)
+
+
+@click.command(
+    short_help="Tell from captures what was lost, and how it was repaired.", epilog=EXIT_CODES
+)
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option(
+    "--port", "ports", multiple=True, type=click.IntRange(1, 65_535), help="Read no other UDP port."
+)
+@click.option("--spark", "on_spark", is_flag=True, help="On Spark, all cores of this machine.")
+@click.option("--master", metavar="URL", help="On this Spark: local[4], spark://host:7077, ...")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the tables there as Parquet, in place of those of an earlier run.",
+)
+@click.option("--json", "as_json", is_flag=True, help="All tables as one JSON document.")
+def analyze(
+    captures: tuple[str, ...],
+    ports: tuple[int, ...],
+    on_spark: bool,
+    master: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Tell from captures what was lost, who asked for it, and how long the repair took.
+
+    CAPTURE is a file, a pattern, a folder, a run folder, or NAME=PATTERN, which names where all
+    these were captured; pcap and pcapng, plain or gz, xz, zst. Without --spark one core reads.
+
+    \b
+      windtunnel analyze runs/<suite>/<run>
+      windtunnel analyze pub='pub/*.pcap.gz' sub='sub/*.pcap.gz' --port 24325
+      windtunnel analyze big.pcap --spark --out tables
+    """
+    with _failures():
+        tables = _analyze(captures, ports, master or ("local[*]" if on_spark else None))
+        if out is not None:
+            from reports.analysis.tables import write_tables
+
+            write_tables(tables, out)
+    if as_json:
+        click.echo(json.dumps(_document(tables)))
+    else:
+        _tell(tables)
+    if tables.is_partial:
+        return exit_code.INCONCLUSIVE
+    return exit_code.OK if sum(tables.captures["frames"].to_pylist()) else exit_code.NOTHING
+
+
+def _analyze(captures: tuple[str, ...], ports: tuple[int, ...], master: str | None) -> "Tables":
+    from reports.analysis.analyze import READINGS, analyze
+    from reports.analysis.capture_files import find_captures
+
+    if master is not None:
+        from reports.analysis.spark_engine import start_session
+
+        find_captures(list(captures))
+        session = start_session(master, {"spark.log.level": "ERROR", "spark.ui.enabled": "false"})
+        try:
+            return analyze(captures, ports=ports, spark=session)
+        finally:
+            session.stop()
+    total = READINGS * sum(each.length for each in find_captures(list(captures)))
+    with _progress(total) as advance:
+        return analyze(captures, ports=ports, on_progress=advance)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """What a user or a machine does wrong becomes one line."""
+    try:
+        from reports.analysis.capture_files import CapturePathError
+        from reports.analysis.spark_engine import EngineError
+    except ImportError as error:
+        text = f"{error}; the analysis needs Arrow: install windtunnel[spark]"
+        raise Failure(text, exit_code.HARNESS) from error
+    try:
+        yield
+    except CapturePathError as error:
+        raise Failure(str(error), exit_code.USAGE) from error
+    except EngineError as error:
+        raise Failure(str(error), exit_code.HARNESS) from error
+
+
+@contextmanager
+def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr where a person looks on; compressed files are longer than it knows."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading", total=total_bytes)
+        yield lambda count: progress.update(task, advance=count)
+
+
+def _tell(tables: "Tables") -> None:
+    from harness.cli.table import printable
+    from reports.analysis.summary import summary_lines
+
+    for line in summary_lines(tables):
+        click.echo(printable(line))
+
+
+def _document(tables: "Tables") -> dict[str, Any]:
+    return {
+        "schema": "windtunnel-analyze/1",
+        "is_partial": tables.is_partial,
+        "problems": tables.problems,
+        **{name: table.to_pylist() for name, table in tables.named().items()},
+    }

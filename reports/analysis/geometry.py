@@ -1,0 +1,111 @@
+"""What turns terms and offsets into positions: from SETUP frames, or from the terms themselves.
+
+    SETUP      initial term id and term length are told                      basis "SETUP"
+    no SETUP   a full term ends at its length, a power of two                basis "terms"
+               one term alone: its length does not matter for its positions  basis "one term"
+
+Without a SETUP positions count from the start of the first term that was seen: distances are
+right, absolute values are not known, and the basis says so. Term ids wrap; they are compared by
+difference.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+FROM_SETUP, FROM_TERMS, FROM_ONE_TERM, UNKNOWN = "SETUP", "terms", "one term", "unknown"
+TERM_LENGTH_MIN = 1 << 16
+
+StreamKey = tuple[int, int]
+"""Session id, stream id."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Of one stream."""
+
+    initial_term_id: int
+    term_length: int
+    basis: str
+    mtu: int | None
+    problem: str = ""
+    "Why positions may be wrong; empty when they are not."
+
+
+def wrapped(difference: int) -> int:
+    """A difference of term ids as the signed 32 bits that it is."""
+    return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def learn_geometry(totals: pa.Table) -> dict[StreamKey, Geometry]:
+    """The geometry of each stream, from all vantage points together."""
+    wanted = pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD", "HEARTBEAT", "SETUP"]))
+    rows: dict[StreamKey, list[dict[str, Any]]] = {}
+    for row in totals.filter(wanted).to_pylist():
+        rows.setdefault((row["session_id"], row["stream_id"]), []).append(row)
+    return {key: _geometry(of_stream) for key, of_stream in sorted(rows.items())}
+
+
+def _geometry(rows: list[dict[str, Any]]) -> Geometry:
+    setups = [row for row in rows if row["frame_type"] == "SETUP"]
+    if setups:
+        last = max(setups, key=lambda row: row["last_ns"])
+        told = {
+            (row[name], row["term_length"])
+            for row in setups
+            for name in ("least_initial", "most_initial")
+        }
+        problem = "its SETUP frames contradict each other" if len(told) > 1 else ""
+        if any(row["end_offset"] > last["term_length"] for row in rows):
+            problem = "frames lie behind the end of the term that its SETUP tells"
+        return Geometry(last["most_initial"], last["term_length"], FROM_SETUP, last["mtu"], problem)
+    first = min(rows, key=lambda row: row["first_ns"])["term_id"]
+    terms = sorted({wrapped(row["term_id"] - first) for row in rows})
+    initial = wrapped(first + terms[0])
+    longest = max(row["end_offset"] for row in rows)
+    length = max(TERM_LENGTH_MIN, 1 << (longest - 1).bit_length() if longest > 1 else 0)
+    if len(terms) == 1:
+        return Geometry(initial, length, FROM_ONE_TERM, None)
+    if longest == length:
+        return Geometry(initial, length, FROM_TERMS, None)
+    return Geometry(
+        initial, length, UNKNOWN, None, "no SETUP and no full term: its term length is a guess"
+    )
+
+
+def positions(
+    sessions: NDArray[Any], streams: NDArray[Any], terms: NDArray[Any], offsets: NDArray[Any],
+    known: dict[StreamKey, Geometry],
+) -> NDArray[np.int64]:  # fmt: skip
+    """Position of each frame's first byte; -1 where the stream has no geometry.
+
+    Shapes: all of one length; a NAK's is of its first missing byte, an SM's is the consumption's
+    """
+    found = np.full(len(sessions), -1, dtype=np.int64)
+    pairs = np.unique(np.stack([sessions, streams]), axis=1)
+    for session, stream in pairs.T:
+        geometry = known.get((int(session), int(stream)))
+        if geometry is None:
+            continue
+        here = (sessions == session) & (streams == stream)
+        terms_on = terms[here].astype(np.int64) - geometry.initial_term_id
+        terms_on = ((terms_on + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+        found[here] = terms_on * geometry.term_length + offsets[here]
+    return found
+
+
+def with_position(frames: pa.RecordBatch, known: dict[StreamKey, Geometry]) -> pa.RecordBatch:
+    """The frames with a column `position`; null where a frame has none or none is known."""
+    has = pc.is_valid(frames["term_id"])
+    sessions, streams, terms, offsets = (
+        pc.fill_null(frames[name], 0).to_numpy(zero_copy_only=False)
+        for name in ("session_id", "stream_id", "term_id", "term_offset")
+    )
+    found = positions(sessions, streams, terms, offsets, known)
+    mask = (found < 0) | ~has.to_numpy(zero_copy_only=False)
+    column = pa.array(found, pa.int64(), mask=mask)
+    return frames.append_column(pa.field("position", pa.int64()), column)

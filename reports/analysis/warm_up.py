@@ -1,0 +1,38 @@
+"""The kernel of the analysis into the cache, once, so that neither tests nor workers wait for it.
+
+    python -m reports.analysis.warm_up
+
+Follows an empty stream; prints nothing. Needs neither Arrow nor Spark; those kernels that read
+captures are the harness's to warm up.
+"""
+
+import sys
+
+import numpy as np
+
+from reports.analysis import repair_kernel as repair
+
+
+def main() -> int:
+    """Compile everything. Returns the exit code."""
+    none = np.zeros(0, dtype=np.int64)
+    bytes_of_none = np.zeros(0, dtype=np.uint8)
+    repair.follow(
+        none,
+        bytes_of_none,
+        none.astype(np.int32),
+        none,
+        none,
+        bytes_of_none,
+        1 << 16,
+        bytes_of_none,
+        np.zeros(1, dtype=repair.FLOW),
+        np.zeros(1, dtype=repair.GAP),
+        np.zeros(1, dtype=repair.PIECE),
+        np.zeros(repair.CONTROLS, dtype=np.int64),
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

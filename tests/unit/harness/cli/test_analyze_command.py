@@ -1,0 +1,138 @@
+"""`windtunnel analyze` answers, and says of bad input what is wrong with it."""
+
+import json
+
+import pytest
+
+from harness.cli.root import main
+from tests.golden.reader import GOLDEN, load
+from tests.stand_ins import made_capture as made
+from tests.stand_ins.made_capture import START_NS, Packet, packet
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        code = main(["analyze", *(str(each) for each in arguments)])
+        told = capsys.readouterr()
+        assert "Traceback" not in told.err
+        return code, told.out, told.err
+
+    return run
+
+
+@pytest.fixture
+def capture(tmp_path):
+    def capture(content):
+        path = tmp_path / "made.pcap"
+        path.write_bytes(content)
+        return path
+
+    return capture
+
+
+def sound(count=1_000):
+    return made.pcap(
+        [packet(START_NS, made.setup(term_length=1 << 20)), *made.stream_packets(count)]
+    )
+
+
+def test_tells_a_golden_capture(run, tmp_path):
+    path = GOLDEN / "clean" / "capture.pcap.xz"
+    code, out, _ = run(path)
+    assert code == 0
+    assert "400 messages in 951 frames to position 1,059,232; 2 gaps of 5,792 bytes" in out
+    code, out, _ = run(path, "--json", "--out", tmp_path / "tables")
+    document = json.loads(out)
+    assert (code, document["schema"], document["is_partial"]) == (0, "windtunnel-analyze/1", False)
+    assert [len(document[name]) for name in ("captures", "streams", "flows", "gaps")] == [
+        1,
+        1,
+        1,
+        2,
+    ]
+    assert (tmp_path / "tables" / "gaps" / "vantage_point=capture").is_dir()
+
+
+def test_a_torn_last_packet_is_left_out(run, capture):
+    code, out, _ = run(capture(sound()[:-10]))
+    assert code == 2
+    assert "999 messages in 999 frames" in out
+    assert "PARTIAL" in out
+    assert "ends within a packet; its last 304 bytes were left out" in out
+
+
+def test_a_snap_length_that_cuts_frames_is_told(run, capture):
+    batch = made.data(0, bytes(64)) + made.data(96, bytes(64))
+    code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=96)])))
+    assert code == 2
+    assert "96 bytes behind the snap length may hold frames" in out
+    assert "1 frames in 1 packets" in out
+    code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=50)])))
+    assert code == 2
+    assert "1 packets were captured too short" in out
+
+
+def test_records_of_no_length_are_passed_over(run, capture):
+    empty = [Packet(START_NS, b"", 0), Packet(START_NS, b"", 60)]
+    code, out, _ = run(capture(made.pcap([*empty, *made.stream_packets(9), *empty])))
+    assert code == 0
+    assert "9 messages in 9 frames" in out
+
+
+def test_nothing_but_noise_is_no_answer(run, capture):
+    noise = [packet(START_NS + each, bytes([each]) * 40) for each in range(50)]
+    code, out, _ = run(capture(made.pcap(noise)))
+    assert (code, out) == (
+        1,
+        "no Aeron frame in 50 packets: 50 other UDP datagrams, 0 of other ports, 0 not UDP\n",
+    )
+    code, out, _ = run(capture(bytes(range(256)) * 100))
+    assert code == 2
+    assert "begins with 00010203: expected the magic number of pcap or pcapng" in out
+
+
+@pytest.mark.parametrize("to_file", [made.pcap, made.pcapng])
+def test_a_damaged_block_costs_only_itself(run, capture, to_file):
+    content = bytearray(to_file(made.stream_packets(2_000)))
+    middle = len(content) // 2
+    content[middle : middle + 500] = b"\xff" * 500
+    code, out, _ = run(capture(bytes(content)))
+    assert code == 2
+    assert "bytes are damaged and were passed over" in out
+    assert "1,997 messages" in out or "1,998 messages" in out
+
+
+def test_an_empty_and_a_missing_file_are_told(run, capture, tmp_path):
+    code, out, _ = run(capture(b""))
+    assert code == 2
+    assert "is empty: expected a pcap or pcapng file" in out
+    code, out, err = run(tmp_path / "gone.pcap")
+    assert (code, out) == (64, "")
+    assert err.endswith("gone.pcap: no such file\n")
+
+
+def test_one_bad_file_of_two_leaves_the_other_sound(run, tmp_path):
+    (tmp_path / "bad.pcap").write_bytes(b"not a capture")
+    (tmp_path / "good.pcap").write_bytes(load("clean", "capture.pcap"))
+    code, out, _ = run(tmp_path)
+    assert code == 2
+    assert "400 messages in 951 frames" in out
+    assert "bad.pcap: begins with 6e6f7420" in out
+
+
+def test_other_ports_are_left_out(run):
+    path = GOLDEN / "clean" / "capture.pcap.xz"
+    code, out, _ = run(path, "--port", 9)
+    assert code == 1
+    assert "1,000 of other ports" in out
+    assert run(path, "--port", 0)[0] == 64
+
+
+def test_no_java_is_told_before_anything_is_read(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--spark")
+    assert code == 3
+    assert "Spark needs Java 17 or newer and there is none" in err
+    assert "local engine" in err

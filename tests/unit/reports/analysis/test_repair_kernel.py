@@ -1,0 +1,118 @@
+"""The kernel that follows a stream agrees with a naive one that knows every word."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports.analysis import repair_kernel as kernel
+from reports.analysis.repair import CAUSES, FATE_NAMES, _gap_row
+from tests.naive import repair as naive
+
+KINDS = {"frame": kernel.FRAME, "heartbeat": kernel.HEARTBEAT, "nak": kernel.NAK}
+KINDS["status"] = kernel.STATUS
+
+
+def follow(events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 << 30):
+    """(fates of frames, rows of gaps, flow states, control) of events of flow 0, or as told."""
+    states = np.zeros(3, dtype=kernel.FLOW)
+    gaps = np.zeros(len(events) + 1, dtype=kernel.GAP)
+    pieces = np.zeros(pieces_max, dtype=kernel.PIECE)
+    control = np.zeros(kernel.CONTROLS, dtype=np.int64)
+    names = []
+    for first in range(0, len(events), at_once):
+        part = events[first : first + at_once]
+        fates = np.zeros(len(part), dtype=np.uint8)
+        kernel.follow(
+            np.array([each[1] for each in part], dtype=np.int64),
+            np.array([KINDS[each[0]] for each in part], dtype=np.uint8),
+            np.array((flows or [0] * len(events))[first : first + at_once], dtype=np.int32),
+            np.array([each[2] for each in part], dtype=np.int64),
+            np.array([each[3] for each in part], dtype=np.int64),
+            np.ones(len(part), dtype=np.uint8),
+            reach_bytes,
+            fates,
+            states,
+            gaps,
+            pieces,
+            control,
+        )
+        names += [FATE_NAMES[fate] for fate in fates if fate != kernel.NO_FATE]
+    rows = []
+    for gap in gaps[: control[kernel.GAPS]]:
+        outcome = _gap_row(gap)["outcome"]
+        cause = CAUSES[gap["cause"]]
+        naks, opened_ns = int(gap["nak_count"]), int(gap["opened_ns"])
+        rows.append((int(gap["start"]), int(gap["end"]), cause, naks, outcome, opened_ns))
+    return names, rows, states, control
+
+
+WORDS = st.integers(0, 24)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["frame", "frame", "frame", "frame", "nak", "nak", "heartbeat", "status"]),
+        WORDS,
+        st.integers(0, 5),
+    ),
+    max_size=40,
+)
+
+
+def timed(raw):
+    """Events of random words: each a microsecond behind the one before, at positions of words."""
+    events = []
+    for index, (kind, start, length) in enumerate(raw):
+        length = max(length, 1) if kind == "frame" else 0 if kind != "nak" else length
+        end = start + length
+        events.append((kind, 1_000 * (index + 1), start * 32, end * 32))
+    return events
+
+
+@given(EVENTS)
+def test_agrees_with_the_naive_twin(raw):
+    events = timed(raw)
+    names, rows, states, control = follow(events)
+    expected = naive.follow(events)
+    assert (names, rows) == expected[:2]
+    assert states[0]["messages"] == expected[2]
+    assert control[kernel.LOST_TRACK] == 0
+
+
+@given(EVENTS, st.integers(1, 5))
+def test_calls_of_any_length_come_to_the_same(raw, at_once):
+    events = timed(raw)
+    names, rows, states, _ = follow(events)
+    again = follow(events, at_once=at_once)
+    assert (names, rows, states.tobytes()) == (*again[:2], again[2].tobytes())
+
+
+@given(EVENTS)
+def test_flows_do_not_touch_each_other(raw):
+    events = timed(raw)
+    _, rows, alone, _ = follow(events)
+    twice = [event for event in events for _ in range(2)]
+    _, both_rows, states, _ = follow(twice, flows=[index % 2 for index in range(len(twice))])
+    assert states[0].tobytes() == states[1].tobytes() == alone[0].tobytes()
+    assert sorted(both_rows) == sorted(rows + rows)
+
+
+def test_gives_up_pieces_out_of_reach_and_says_when_there_is_no_room():
+    holes = [("frame", each, 64 * each, 64 * each + 32) for each in range(1, 10_000)]
+    _, rows, _, control = follow(holes, pieces_max=5_000, reach_bytes=64_000)
+    assert control[kernel.PIECES] <= kernel.PIECES_MANY
+    assert control[kernel.LOST_TRACK] == 0
+    assert len(rows) == 9_998
+    _, _, _, control = follow(holes, pieces_max=100)
+    assert control[kernel.LOST_TRACK] == 9_998 - 100
+
+
+@pytest.mark.parametrize("module", [kernel])
+def test_kernels_of_this_package_stand_alone(module):
+    """Their cached builds are keyed by themselves and by what they import from the harness."""
+    tree = ast.parse(Path(module.__file__).read_text())
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert imported
+    assert not [name for name in imported if name.startswith("reports")]
