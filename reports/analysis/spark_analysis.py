@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -28,6 +29,7 @@ from reports.analysis.geometry import Geometry, StreamKey, learn_geometry
 from reports.analysis.parts import ReadSettings, summed
 from reports.analysis.pcap_source import FORMAT
 from reports.analysis.schema import CAPTURES
+from reports.analysis.spark_engine import EngineError, first_line
 from reports.analysis.streams import streams_of
 from reports.analysis.tables import Tables
 from reports.analysis.totals import TOTALS, added_up, totals_of
@@ -94,13 +96,16 @@ def _rows(rows: list[dict[str, Any]]) -> _Batches:
 
 
 def analyze_on_spark(spark: SparkSession, paths: list[str], settings: ReadSettings) -> Tables:
-    """The tables of captures; files that cannot be read in parts are read whole."""
+    """The tables of captures; files that cannot be read in parts are read whole.
+
+    Raises EngineError when the job fails.
+    """
     try:
         return _analyze(spark, paths, settings)
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         if settings.may_split and "SplitError" in str(error):
-            return _analyze(spark, paths, replace(settings, may_split=False))
-        raise
+            return analyze_on_spark(spark, paths, replace(settings, may_split=False))
+        raise EngineError(f"the Spark job failed: {first_line(error)}") from error
 
 
 def _analyze(spark: SparkSession, paths: list[str], settings: ReadSettings) -> Tables:

@@ -79,6 +79,9 @@ def start_session(
         builder = builder.master(master or "local[*]")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
+    if (master or "").startswith("local"):
+        # Spark's own 200 are for a cluster; here each costs a worker its imports.
+        builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
     for name, value in (settings or {}).items():
         builder = builder.config(name, value)
     try:
