@@ -10,6 +10,7 @@ from harness.cli import exit_code, scenarios
 
 if TYPE_CHECKING:
     from harness.orchestrate.runner import SuiteResult
+    from harness.scenario.model import Backend
 
 
 @click.command(short_help="Make runs, judge them, and write an HTML report.")
@@ -46,6 +47,11 @@ if TYPE_CHECKING:
     help="Make the subject misbehave on purpose, to see that the judge notices.",
 )
 @click.option(
+    "--backend",
+    type=click.Choice(["relay", "netem"]),
+    help="Who delivers the weather of scenarios that have any.  [default: the scenario's own]",
+)
+@click.option(
     "--kernel",
     type=click.Choice(["host", "uml"]),
     default="host",
@@ -62,6 +68,7 @@ def run(
     payload: Path | None,
     out: Path,
     sabotage: str | None,
+    backend: "Backend | None",
     kernel: str,
     as_json: bool,
 ) -> int:
@@ -91,7 +98,7 @@ def run(
 
         options: dict[str, object] = {"seed": seed, "seeds": seeds, "payload": payload, "out": out}
         switches = ("--json",) if as_json else ()
-        options |= {"fidelity": fidelity or "netns", "sabotage": sabotage}
+        options |= {"fidelity": fidelity or "netns", "sabotage": sabotage, "backend": backend}
         return in_kernel.run(files, options, switches)
     chosen = fidelity or default_fidelity()
     with one_line():
@@ -107,6 +114,7 @@ def run(
                 out=out,
                 on_event=display.on_event,
                 sabotage=sabotage,
+                backend=backend,
             )
         report = write_report(result.suite_dir)
     _tell(result, report, as_json)

@@ -185,6 +185,8 @@ class SuiteUnderWay:
         """Return the command that makes this one run again."""
         command = ["windtunnel", "run", str(planned.file)]
         command += ["--fidelity", self._fidelity, "--seed", str(planned.seed)]
+        if planned.scenario.network.link.weather:
+            command += ["--backend", planned.scenario.network.link.backend]
         if INSIDE_VARIABLE in os.environ:
             command += ["--kernel", os.environ[INSIDE_VARIABLE]]
         if self._payload.source:

@@ -12,10 +12,16 @@ netem's `correlation`: its generator does not deliver the share that was asked f
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from harness.scenario.table import Duration, Probability, Rate, Share, Table
+from harness.scenario.quantities import NUMBER, Duration, Share, Table, quantity
+from harness.scenario.units import parse_probability, parse_rate
 
+Rate = Annotated[
+    int, BeforeValidator(parse_rate), quantity(NUMBER + "(bit|kbit|Mbit|Gbit)/s$", "200Mbit/s")
+]
+Probability = Annotated[int, BeforeValidator(parse_probability), quantity(NUMBER + "%$", "0%")]
+"""A share that may be nothing at all."""
 Distribution = Literal["uniform", "normal", "pareto"]
 DELAY_MAX_NS = 10_000_000_000
 QUEUE_MAX = 1_000_000

@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
+from harness.scenario.part import Part
 from harness.scenario.units import BILLION
 from harness.scenario.weather import Distribution, FourState, GilbertElliott, Loss, Weather
 
@@ -19,11 +19,7 @@ LossModel = Literal["iid", "gilbert-elliott", "four-state"]
 Direction = Literal["a->b", "b->a"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class LossCase(_Part):
+class LossCase(Part):
     """A loss model and its probabilities, in parts per billion and in the order of `tc`."""
 
     model: LossModel
@@ -89,7 +85,7 @@ def _stationary(moves: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-class WeatherCase(_Part):
+class WeatherCase(Part):
     """The weather of one link direction; 0 and None mean that there is none of it."""
 
     link: Direction

@@ -4,7 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.scenario.case import TrafficCase
-from harness.verdict import coverage, delivery, ledger_gates, positions, recovery, run_gates
+from harness.verdict import (
+    coverage,
+    delivery,
+    ledger_gates,
+    positions,
+    recovery,
+    run_gates,
+    weather_gates,
+)
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding
 
@@ -43,6 +51,7 @@ GATES: dict[str, Gate] = {
     "sockets_dropped_nothing": run_gates.sockets_dropped_nothing,
     "both_sides_talked": run_gates.both_sides_talked,
     "faults_happened": ledger_gates.faults_happened,
+    weather_gates.NAME: weather_gates.weather_applied,
 }
 
 CHECKS: dict[str, Check] = {
