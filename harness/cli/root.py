@@ -14,6 +14,7 @@ import click
 from harness.cli import exit_code
 from harness.cli.backlog import backlog
 from harness.cli.bench import bench
+from harness.cli.calibrate import calibrate
 from harness.cli.clean import clean
 from harness.cli.decisions import decisions
 from harness.cli.doctor import doctor
@@ -40,6 +41,7 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel run loss/unreliable-2pct --seed 7 --payload big.tar
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
+  windtunnel run netem/loss-bursts --kernel uml    with a kernel that has netem
   windtunnel doctor                       what this machine has, what will be used instead
 
 \b
@@ -106,7 +108,7 @@ def windtunnel(ctx: click.Context) -> None:
 
 ABOUT_RUNS = (run, list_scenarios, explain, judge, report, decisions, doctor, clean)
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)
-for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench):
+for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench, calibrate):
     windtunnel.add_command(command)
 
 

@@ -31,7 +31,6 @@ from harness.middlebox.weather_settings import (
     GAP,
     GOOD_LOSS,
     GOOD_TO_BAD,
-    JITTERS,
     MODEL,
     ON,
     ONE_STATE,
@@ -50,6 +49,7 @@ from harness.middlebox.weather_settings import (
 )
 from harness.netem.render import limit
 from harness.scenario.case import Case
+from harness.scenario.jitter import JITTERS
 
 CLASSES: tuple[int, ...] = tuple(sorted(frame_class.NAMES))
 """Frame class codes by their place in `frames`."""

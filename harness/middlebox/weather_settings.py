@@ -1,26 +1,21 @@
 """The weather of a case as tables that a kernel can walk.
 
-    WeatherCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
-                --> jitters[link]    the delay's deviation at each of 4096 quantiles
-
-The distributions are those of netem: its uniform one spans twice the jitter, its normal one ends at
-four of them, and its Pareto one has the exponent 3, shifted to a mean of 0 and scaled by 4/3.
+WeatherCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
+            --> jitters[link]    the delay's deviation at each of 4096 quantiles
 """
 
 from collections.abc import Iterable
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.scenario.case import LINK_NAMES, Case
+from harness.scenario.jitter import JITTERS, deviations
 from harness.scenario.units import BILLION
 from harness.scenario.weather_case import WeatherCase
 
 DRAW_BITS = 32
-JITTERS = 4096
-DEVIATIONS_MAX = 4.0
 
 # Columns of `settings`; a loss model uses those of its own.
 ON, MODEL, DELAY_NS, RATE, QUEUE, DUPLICATE, CORRUPT, REORDER, GAP = range(9)
@@ -71,19 +66,6 @@ def jitters(weather: Iterable[WeatherCase]) -> NDArray[Any]:
             shape = deviations(each.distribution)
             table[LINK_NAMES.index(each.link)] = np.rint(shape * each.jitter_ns)
     return table
-
-
-def deviations(distribution: str) -> NDArray[np.float64]:
-    """A distribution's quantiles in units of the jitter, one for the middle of each share."""
-    shares = (np.arange(JITTERS) + 0.5) / JITTERS
-    if distribution == "uniform":
-        return 2 * shares - 1
-    if distribution == "pareto":
-        shape = ((1 - shares) ** (-1 / 3) - 1.5) * 4 / 3
-    else:
-        normal = NormalDist()
-        shape = np.array([normal.inv_cdf(share) for share in shares])
-    return np.clip(shape, -DEVIATIONS_MAX, DEVIATIONS_MAX)
 
 
 def behind_netem(case: Case) -> int:

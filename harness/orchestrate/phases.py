@@ -13,6 +13,7 @@ A run that fails keeps all evidence it has and says why in its manifest. Refuses
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import signal
@@ -36,11 +37,14 @@ from harness.orchestrate.watch import RunFailed, Watched
 from harness.scenario.case import Case, resolve
 from harness.scenario.case import Payload as CasePayload
 from harness.scenario.model import Scenario
+from harness.uml.boot import INSIDE_VARIABLE
 
 READY_TIMEOUT_S = 300.0
 """Generous: on a machine's first run every kernel is compiled before a process is ready."""
 
-STOP_TIMEOUT_S = 15.0
+STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0
+"""Longer in a kernel inside a process: one processor, and slow at starting and ending programs."""
+
 QUIET_S = 0.2
 """How long the link is left alone after the last workload has ended."""
 

@@ -7,7 +7,7 @@ from harness.artifact.ledger import LinkAccount
 from harness.middlebox import waiting as wait
 from harness.middlebox import weather as skies
 from harness.middlebox.report import weather_account
-from harness.middlebox.weather_settings import deviations
+from harness.scenario.jitter import deviations
 from harness.scenario.weather_case import LossCase, WeatherCase
 from harness.verdict.weather_gates import loss_interval
 from tests.naive.weather import NaiveWeather
