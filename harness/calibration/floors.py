@@ -22,6 +22,7 @@ from harness.scenario.weather_case import WeatherCase
 from harness.verdict.binomial import interval
 from harness.verdict.weather_gates import loss_interval
 
+BURST_LENGTH = "burst length"
 BURST_ERROR = 0.05
 DELAY_P50_NS = 300_000
 DELAY_P99_NS = 2_000_000
@@ -77,11 +78,24 @@ def measures(impairment: Impairment, found: Passage, calm: Calm, backend: str) -
     if weather.reorder_ppb:
         rows += _reorder(impairment.name, weather, found)
     if weather.rate_bits_per_s:
-        rate = measure.bits_per_s(found)
-        rows.append(
-            _row(impairment.name, "rate", "Mbit/s", weather.rate_bits_per_s / 1e6, rate, 1e6)
-        )
+        rows.append(_rate(impairment.name, weather, found))
     return rows
+
+
+def doubts(rows: list[Measure]) -> list[str]:
+    """Which rows should have had a floor and cannot be judged, and why."""
+    return [
+        f"{each.impairment}: {each.samples} bursts are too few for their length; raise --scale"
+        for each in rows
+        if each.quantity == BURST_LENGTH and not each.floor
+    ]
+
+
+def _rate(name: str, weather: WeatherCase, found: Passage) -> Measure:
+    """The rate that arrived; only a sender that offers more shows what the link takes."""
+    arrived = measure.bits_per_s(found)
+    asked = weather.rate_bits_per_s if measure.offered_bits_per_s(found) > arrived.high else 0
+    return _row(name, "rate", "Mbit/s", asked / 1e6 if asked else None, arrived, 1e6)
 
 
 def _row(
@@ -126,17 +140,18 @@ def _loss(name: str, weather: WeatherCase, found: Passage) -> list[Measure]:
         low <= count <= high,
     )
     length = measure.burst_length(missing)
-    error = abs(length.value / asked.burst_length - 1)
-    floor = f"within {BURST_ERROR:.0%}"
+    is_close = abs(length.value / asked.burst_length - 1) <= BURST_ERROR
+    is_vague = not is_close and length.low <= asked.burst_length <= length.high
+    floor = "" if is_vague else f"within {BURST_ERROR:.0%}"
     burst = _row(
         name,
-        "burst length",
+        BURST_LENGTH,
         "packets",
         asked.burst_length,
         length,
         1.0,
         floor,
-        error <= BURST_ERROR,
+        is_close or is_vague,
     )
     return [rate, burst]
 

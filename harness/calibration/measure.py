@@ -14,6 +14,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.calibration.probe import FRAME_LENGTH
 from harness.dissect.pcap import Capture, sent_by
 from harness.verdict.binomial import interval
 
@@ -21,7 +22,8 @@ CONFIDENCE = 0.999
 REACH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 NUMBER_AT = 32
 """Of the number within its frame."""
-ETHERNET_IP_UDP = 42
+PACKET_BITS = 8.0 * (FRAME_LENGTH + 42)
+"""With the headers of Ethernet, IP and UDP."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,21 @@ def bits_per_s(found: Passage) -> Figure:
     if count < 2:
         return Figure(0.0, 0.0, 0.0, count)
     gaps_ns = np.diff(np.sort(found.arrived_ns)).astype(np.float64)
-    bits = 8.0 * (256 + ETHERNET_IP_UDP)
     spacing = _mean(gaps_ns)
     return Figure(
-        bits * 1e9 / spacing.value, bits * 1e9 / spacing.high, bits * 1e9 / spacing.low, count
+        PACKET_BITS * 1e9 / spacing.value,
+        PACKET_BITS * 1e9 / spacing.high,
+        PACKET_BITS * 1e9 / spacing.low,
+        count,
     )
+
+
+def offered_bits_per_s(found: Passage) -> float:
+    """The rate at which packets were sent."""
+    count = len(found.sent_ns)
+    if count < 2:
+        return 0.0
+    return PACKET_BITS * 1e9 * (count - 1) / float(found.sent_ns[-1] - found.sent_ns[0])
 
 
 def _mean(values: NDArray[np.float64]) -> Figure:

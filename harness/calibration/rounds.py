@@ -66,7 +66,9 @@ def calibrate(
                 continue
             if impairment.weather is None:
                 calm = floors.calm_of(found)
-            result.measures += floors.measures(impairment, found, calm, backend)
+            rows = floors.measures(impairment, found, calm, backend)
+            result.measures += rows
+            result.voids += floors.doubts(rows)
     if calm.doubt and backend == "relay":
         result.voids.append(calm.doubt)
     return result

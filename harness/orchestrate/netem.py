@@ -49,7 +49,7 @@ class Netem:
                 raise LabError(f"netem on {interface}: {'; '.join(wrong)}")
 
     def close(self) -> None:
-        """Wait until no packet is on its way any more, and take the last counts."""
+        """Wait until no packet is on its way any more, take the last counts, and remove all."""
         deadline_s = time.monotonic() + DRAIN_TIMEOUT_S
         for link in self.account.links.values():
             found = self._read(link.interface)
@@ -57,9 +57,13 @@ class Netem:
                 time.sleep(POLL_S)
                 found = self._read(link.interface)
             link.packets, link.dropped, link.waiting = found.packets, found.dropped, found.waiting
+            code, text = self._run(["tc", "qdisc", "del", "dev", link.interface, "root"])
+            if code != 0:
+                raise LabError(f"netem on {link.interface} cannot be removed: {text}")
 
     def _set(self, interface: str, words: list[str]) -> None:
-        command = ["tc", "qdisc", "replace", "dev", interface, "root", "netem", *words]
+        # Not `replace`: a netem that is there already would keep what the words do not name.
+        command = ["tc", "qdisc", "add", "dev", interface, "root", "netem", *words]
         code, text = self._run(command)
         if code != 0 and any(known in text for known in _UNKNOWN):
             raise Unsupported(

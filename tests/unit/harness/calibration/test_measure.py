@@ -5,7 +5,7 @@ import pytest
 
 from harness.artifact.calibration import Calibration, Measure
 from harness.calibration import measure, probe
-from harness.calibration.floors import Calm, calm_of, measures
+from harness.calibration.floors import Calm, calm_of, doubts, measures
 from harness.calibration.measure import Passage, passage
 from harness.calibration.plan import Impairment, impairments
 from harness.dissect.pcap import read_capture_bytes
@@ -97,6 +97,29 @@ def test_shorter_bursts_at_the_same_rate_are_noticed():
     found = measures(asked, lossy(alone), CALM, "relay")
     assert row(found, "loss rate").holds
     assert not row(found, "burst length").holds
+
+
+def test_too_few_bursts_are_not_judged():
+    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 300)
+    lengths = [2] * 10 + [16]
+    lost = [20 * at + each for at, length in enumerate(lengths) for each in range(length)]
+    found = measures(asked, made(sorted(set(range(300)) - set(lost)), sent=300), CALM, "relay")
+    assert row(found, "burst length").floor == ""
+    assert row(found, "burst length").holds
+    assert "too few" in doubts(found)[0]
+    assert doubts(measures(asked, lossy(LOSS), CALM, "relay")) == []
+
+
+def test_a_rate_is_judged_by_a_sender_that_offers_more():
+    limited = WeatherCase(link="a->b", rate_bits_per_s=1_000_000, queue_packets=9)
+    asked = Impairment("rate", limited, 100)
+    same = measures(asked, made(range(100), sent=100), CALM, "relay")
+    assert row(same, "rate").asked is None
+    slowed = made(range(100), sent=100)
+    slowed.arrived_ns[:] = np.arange(100) * 3 * MS
+    found = row(measures(asked, slowed, CALM, "relay"), "rate")
+    assert found.asked == 1.0
+    assert found.delivered == pytest.approx(8 * 298 / 3000, rel=1e-6)
 
 
 def test_another_rate_is_noticed():

@@ -62,7 +62,7 @@ def test_sets_it_on_the_way_to_the_receiver_and_reads_it_back(tmp_path):
     netem = made(tmp_path, lab)
     netem.apply()
     assert lab.commands == [
-        "tc qdisc replace dev to-b root netem limit 10000 loss random 2%",
+        "tc qdisc add dev to-b root netem limit 10000 loss random 2%",
         "tc -j -s qdisc show dev to-b",
     ]
     assert netem.account.links["a->b"].options["loss-random"]["loss"] == 0.02
@@ -96,12 +96,21 @@ def test_an_answer_that_is_none_is_a_failure(tmp_path):
         made(tmp_path, FakeLab((0, ""))).apply()
 
 
+def test_what_cannot_be_removed_is_a_failure(tmp_path):
+    lab = FakeLab((0, ""), (0, answer()), (0, answer()), (2, "busy"))
+    netem = made(tmp_path, lab)
+    netem.apply()
+    with pytest.raises(LabError, match="cannot be removed: busy"):
+        netem.close()
+
+
 def test_waits_for_the_last_packet_and_counts(tmp_path):
     counted = answer(packets=98, dropped=2)
-    lab = FakeLab((0, ""), (0, answer()), (0, answer(waiting=5)), (0, counted))
+    lab = FakeLab((0, ""), (0, answer()), (0, answer(waiting=5)), (0, counted), (0, ""))
     netem = made(tmp_path, lab)
     netem.apply()
     netem.close()
+    assert lab.commands[-1] == "tc qdisc del dev to-b root"
     link = netem.account.links["a->b"]
     assert (link.packets, link.dropped, link.waiting) == (98, 2, 0)
     netem.account.write(tmp_path / "netem.json")
