@@ -16,6 +16,8 @@ from harness.artifact.suite import Suite, SuiteRun
 _Read = TypeVar("_Read")
 
 UNJUDGED = "INCONCLUSIVE"
+KNOWN = "KNOWN"
+"""In suite.json: the run failed as it is known to."""
 
 
 @dataclass
@@ -34,13 +36,17 @@ class RunDocuments:
 
     @property
     def outcome(self) -> str:
-        """The judge's outcome; what the suite noted where the judge said nothing."""
+        """The judge's outcome; what the suite noted where the judge said nothing or it is known."""
         noted = self.summary.outcome if self.summary else UNJUDGED
+        if noted == KNOWN:
+            return noted
         return str(self.verdict.get("outcome", noted))
 
     @property
     def reason(self) -> str:
         noted = self.summary.reason if self.summary else "there is no verdict"
+        if self.summary and self.summary.outcome == KNOWN:
+            return noted
         return str(self.verdict.get("reason", noted))
 
     @property
@@ -54,6 +60,15 @@ class RunDocuments:
         if self.manifest is not None:
             return self.manifest.seed
         return self.summary.seed if self.summary else None
+
+    @property
+    def subjects(self) -> str:
+        """Who was tested, host by host; empty where nobody noted it."""
+        found = self.manifest.subjects if self.manifest else {}
+        return " · ".join(
+            f"{each.side} on {host}: {each.peer} {each.version}".rstrip()
+            for host, each in found.items()
+        )
 
     @property
     def duration_s(self) -> float | None:
@@ -111,5 +126,8 @@ def read_suite(suite_dir: SuiteDir) -> tuple[Suite | None, list[RunDocuments]]:
 
 def worst(outcomes: list[str]) -> str:
     """The outcome of a suite: the worst of its runs, and INCONCLUSIVE of none."""
-    order: tuple[Any, ...] = ("FAIL", "HARNESS", "CANCELLED", "INCONCLUSIVE", "PASS", "UNSUPPORTED")
+    order: tuple[Any, ...] = (
+        *("FAIL", "HARNESS", "CANCELLED", "INCONCLUSIVE"),
+        *("KNOWN", "PASS", "UNSUPPORTED"),
+    )
     return next((each for each in order if each in outcomes), UNJUDGED)

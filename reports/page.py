@@ -78,7 +78,11 @@ def _page(
                 "main",
                 joined(
                     [
-                        element("section", tables.suite_table(runs), class_="card"),
+                        element(
+                            "section",
+                            joined([tables.suite_table(runs), tables.scenario_table(suite)]),
+                            class_="card",
+                        ),
                         *(_run(run, series, anchor) for run, series, anchor in runs),
                     ]
                 ),
@@ -152,6 +156,7 @@ def _run(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
             class_="run-head",
         ),
         element("p", run.reason, class_="reason"),
+        element("p", run.subjects, class_="facts") if run.subjects else "",
         tables.tiles(run, series),
         _errors(run),
         element("ul", joined(element("li", note) for note in notes), class_="notes")

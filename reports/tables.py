@@ -2,6 +2,7 @@
 
 from harness.artifact.documents import Document
 from harness.artifact.ledger import LinkAccount
+from harness.artifact.suite import Suite
 from reports.evidence import RunDocuments
 from reports.html import Markup, badge, details, element, joined, number, table
 from reports.series import RunSeries
@@ -42,6 +43,22 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
             ]
         )
     return table(heads, rows, class_="suite")
+
+
+def scenario_table(suite: Suite | None) -> Markup:
+    """One row a scenario that was run more than once, and what should be known of known failures.
+
+    Nothing if there is nothing to say.
+    """
+    told = [
+        each
+        for each in (suite.scenarios if suite else [])
+        if each.runs > 1 or each.limit is not None or each.known
+    ]
+    heads = [("together", ""), ("scenario", "text"), ("how many failed", "text")]
+    rows = [[badge(each.outcome), each.scenario, each.text] for each in told]
+    remarks = [element("p", f"Note: {remark}") for remark in (suite.remarks if suite else [])]
+    return joined([table(heads, rows, class_="suite") if rows else "", *remarks])
 
 
 def count(series: RunSeries | None, kind: str) -> int | None:

@@ -13,7 +13,22 @@ DROP = 1
 DUPLICATE = 2
 HOLD = 3
 SWAP = 4
-ACTIONS: dict[int, str] = {DROP: "drop", DUPLICATE: "duplicate", HOLD: "hold", SWAP: "swap"}
+DISPLACE = 5
+CORRUPT = 6
+TRUNCATE = 7
+INJECT = 8
+READDRESS = 9
+ACTIONS: dict[int, str] = {
+    DROP: "drop",
+    DUPLICATE: "duplicate",
+    HOLD: "hold",
+    SWAP: "swap",
+    DISPLACE: "displace",
+    CORRUPT: "corrupt",
+    TRUNCATE: "truncate",
+    INJECT: "inject",
+    READDRESS: "readdress",
+}
 
 LINK_A_TO_B = 0
 LINK_B_TO_A = 1
@@ -30,7 +45,7 @@ DECISION = np.dtype(
         ("link", "u1"),
         ("frame_type", "<u2"),  # a code of frame_class
         ("flags", "u1"),
-        ("timing_sensitive", "u1"),  # 1: keyed by order of appearance, not by position
+        ("timing_sensitive", "u1"),  # 1: by order of appearance or by time, not by position alone
         ("session_id", "<i4"),
         ("stream_id", "<i4"),
         ("term_id", "<i4"),
@@ -39,6 +54,7 @@ DECISION = np.dtype(
         ("position", "<i8"),  # of the frame's first byte, or NO_POSITION
         ("attempt", "<i4"),  # 1 for the first passage of this position over this link direction
         ("delay_ns", "<i8"),
+        ("detail", "<i8"),  # corrupt: first flipped bit of the frame; truncate: bytes left
     ]
 )
 

@@ -1,7 +1,8 @@
 """The middlebox's own account of what it did, by link direction and frame class.
 
-Balance, for datagrams and for each frame class: in + added (or duplicated) - dropped == out. What
-is held or swapped leaves later, and so counts in both.
+Balance, for datagrams and for each frame class: in + added (or duplicated, forged) - dropped ==
+out. What is held or swapped leaves later, and so counts in both. A damaged frame may leave as one
+of another class, so it is taken from the class that it was and added to what it became.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -24,11 +25,15 @@ class FrameAccount:
     duplicated: int = 0
     held: int = 0
     swapped: int = 0
+    forged: int = 0
+    damaged_from: int = 0
+    damaged_into: int = 0
 
     @property
     def unaccounted(self) -> int:
         """What came in or was made, and neither left nor was dropped."""
-        return self.received + self.duplicated - self.dropped - self.sent
+        made = self.duplicated + self.forged + self.damaged_into
+        return self.received + made - self.dropped - self.damaged_from - self.sent
 
     def as_document(self) -> Document:
         plain = asdict(self)
@@ -89,14 +94,24 @@ class LinkAccount:
 
 
 @dataclass
+class RuleAccount:
+    """How often a rule had to decide, and how often it struck."""
+
+    tried: int = 0
+    struck: int = 0
+
+
+@dataclass
 class Ledger:
-    """The accounts of all link directions, by name such as `a->b`."""
+    """The accounts of all link directions, by name such as `a->b`, and of all rules, by id."""
 
     links: dict[str, LinkAccount]
+    rules: dict[str, RuleAccount] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         links = {name: link.as_document() for name, link in self.links.items()}
-        write_document(path, {"schema": SCHEMA, "links": links})
+        rules = {name: asdict(rule) for name, rule in self.rules.items()}
+        write_document(path, {"schema": SCHEMA, "links": links, "rules": rules})
 
     @classmethod
     def read(cls, path: Path) -> "Ledger | None":
@@ -106,6 +121,7 @@ class Ledger:
             return None
         try:
             links = document["links"].items()
-            return cls({name: LinkAccount.from_document(link) for name, link in links})
+            rules = {key: RuleAccount(**each) for key, each in document.get("rules", {}).items()}
+            return cls({name: LinkAccount.from_document(link) for name, link in links}, rules)
         except (KeyError, TypeError, AttributeError) as error:
             raise DocumentError(f"{path.name}: {error}") from error

@@ -35,6 +35,27 @@ class ProcessExit:
     last_log_line: str
 
 
+_DRIVERS = {"pyaeron": "aeron-c", "aeronmd": "aeron-c", "java": "aeron-java"}
+"""Names of drivers by the peer that brings them."""
+
+
+@dataclass
+class SubjectFacts:
+    """Who was tested on one host."""
+
+    side: str
+    "`publisher` or `subscriber`."
+    peer: str
+    "The name it was asked for by, such as `ours`."
+    version: str = ""
+    "What its driver says of its build; empty when it says nothing or was never seen."
+
+    @property
+    def driver(self) -> str:
+        """Which driver that is: `ours`, `aeron-c` or `aeron-java`, wherever it came from."""
+        return _DRIVERS.get(self.peer.partition(":")[0], self.peer)
+
+
 @dataclass
 class Manifest:
     """All facts of a run that are not evidence of their own."""
@@ -61,6 +82,8 @@ class Manifest:
     "Name of the deliberate defect of the subject, in a run that tests the judge."
     complete: bool = False
     "Set by the last step of a run: every phase was walked to its end."
+    subjects: dict[str, SubjectFacts] = field(default_factory=dict)
+    "Who was tested, by host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
@@ -75,6 +98,8 @@ class Manifest:
         try:
             plain["phases"] = [Phase(**each) for each in plain.get("phases", [])]
             plain["processes"] = [ProcessExit(**each) for each in plain.get("processes", [])]
+            subjects = plain.get("subjects", {})
+            plain["subjects"] = {host: SubjectFacts(**each) for host, each in subjects.items()}
             return cls(**plain)
-        except TypeError as error:
+        except (AttributeError, TypeError) as error:
             raise DocumentError(f"{path.name}: {error}") from error

@@ -1,5 +1,6 @@
 """Every path of a suite folder and of a run folder; nobody else joins them by hand.
 
+runs/matrix-<suite-id>/        matrix.html  matrix.json  a suite folder for each pair
 runs/<suite-id>/               report.html  suite.json
   <scenario with / as ->-s<seed>/
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
@@ -7,6 +8,7 @@ runs/<suite-id>/               report.html  suite.json
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
       driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
+      pressure.json  logs.json  logs/<publications or images>-<registration id>.logbuffer
       publisher-<traffic>.json   .bin  .log
       subscriber-<traffic>.json  .index.bin  .messages.bin  .frames.bin  .log
 """
@@ -48,6 +50,24 @@ class SuiteDir:
     def runs(self) -> list["RunDir"]:
         """The folders of all runs that left a manifest, by name."""
         return [RunDir(found.parent) for found in sorted(self.path.glob("*/run.json"))]
+
+
+@dataclass(frozen=True)
+class MatrixDir:
+    """The folder of one matrix: a suite for each pair, and the page of all cells."""
+
+    path: Path
+
+    @property
+    def page(self) -> Path:
+        return self.path / "matrix.html"
+
+    @property
+    def document(self) -> Path:
+        return self.path / "matrix.json"
+
+    def suite(self, name: str) -> SuiteDir:
+        return SuiteDir(self.path / name)
 
 
 @dataclass(frozen=True)
@@ -103,6 +123,18 @@ class HostDir:
     @property
     def snmp(self) -> Path:
         return self.path / "snmp.json"
+
+    @property
+    def pressure(self) -> Path:
+        return self.path / "pressure.json"
+
+    @property
+    def held_logs(self) -> Path:
+        return self.path / "logs.json"
+
+    def log_buffer(self, folder: str, registration_id: int) -> Path:
+        """The copy of a log buffer from one of the two folders of a driver's directory."""
+        return self.path / "logs" / f"{folder}-{registration_id}.logbuffer"
 
     def publisher(self, traffic_id: str) -> PublisherFiles:
         stem = f"publisher-{traffic_id}"

@@ -19,11 +19,31 @@ class SuiteRun:
     scenario: str
     seed: int
     outcome: str
-    "FAIL, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS, or CANCELLED."
+    "FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS, or CANCELLED."
     reason: str
     "One line: the first finding that decided."
     started_ns: int
     ended_ns: int
+
+
+@dataclass
+class ScenarioResult:
+    """All runs of one scenario taken together."""
+
+    scenario: str
+    outcome: str
+    text: str
+    "How many runs failed, and what that shows."
+    runs: int
+    "Runs that passed or failed."
+    failures: int
+    known: int
+    "Runs that failed by known failures only; they are in neither of the above."
+    low: float
+    high: float
+    "Between these the true rate of failures lies with 95 % confidence."
+    limit: float | None
+    "The rate that the scenario tolerates; None when one failing run is too many."
 
 
 @dataclass
@@ -38,6 +58,13 @@ class Suite:
     exit_code: int | None = None
     "None as long as the suite has not come to its end."
     runs: list[SuiteRun] = field(default_factory=list)
+    scenarios: list[ScenarioResult] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    "What should be known of the file of known failures."
+    publisher: str = "ours"
+    "The peer on the publisher's host."
+    subscriber: str = "ours"
+    "The peer on the subscriber's host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
@@ -51,6 +78,8 @@ class Suite:
         plain = {key: value for key, value in document.items() if key != "schema"}
         try:
             plain["runs"] = [SuiteRun(**each) for each in plain.get("runs", [])]
+            scenarios = plain.get("scenarios", [])
+            plain["scenarios"] = [ScenarioResult(**each) for each in scenarios]
             return cls(**plain)
         except TypeError as error:
             raise DocumentError(f"{path.name}: {error}") from error

@@ -1,4 +1,4 @@
-"""The process that samples a driver's counters, from before the driver starts until it is told.
+"""The process that looks at a driver's shared memory, from before it starts until it is told.
 
     python -m harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
@@ -6,6 +6,8 @@
     DIR/counters.bin           samples, written as the run goes on
     DIR/counters.json          what each counter was, at the end
     DIR/cnc-errors.json        the driver's distinct error log, at the end
+    DIR/pressure.json          how long the driver had to wait for a processor, over time
+    DIR/logs.json, DIR/logs/   the driver's log buffers as they were at the end
 
 It ends on SIGTERM, after one more sample. A driver that is not there yet is waited for, and one
 that dies is sampled on: its file stays mapped. Without any driver there are no documents.
@@ -24,6 +26,8 @@ from pathlib import Path
 from harness.artifact.counter_sample import write_counters
 from harness.artifact.host_facts import write_error_log
 from harness.artifact.run_dir import HostDir
+from harness.capture.log_holder import LogHolder
+from harness.capture.pressure_gauge import PressureGauge
 from harness.capture.sampler import Sampler
 from harness.dissect.cnc_file import CncFile, CncFileError, map_cnc
 from harness.scenario.units import parse_duration
@@ -44,23 +48,32 @@ def wait_for_driver(directory: Path, stop: threading.Event, interval_s: float) -
     return None
 
 
-def follow(cnc: CncFile, files: HostDir, stop: threading.Event, interval_s: float) -> None:
+def follow(
+    cnc: CncFile, logs: LogHolder, files: HostDir, stop: threading.Event, interval_s: float
+) -> None:
     """Sample until told to stop, once more after that, then write the closing documents."""
     sampler = Sampler(cnc)
+    gauge = PressureGauge(cnc.pid, int(interval_s * 1e9))
     files.path.mkdir(parents=True, exist_ok=True)
     flushed_s = next_s = time.monotonic()
     with files.counter_samples.open("wb") as output:
         while not stop.is_set():
             output.write(sampler.sample(time.time_ns()).tobytes())
+            gauge.tick()
             now_s = time.monotonic()
             if now_s - flushed_s >= FLUSH_S:
                 output.flush()
+                logs.look()
+                gauge.look(time.time_ns())
                 flushed_s = now_s
             next_s = max(next_s + interval_s, now_s)
             stop.wait(next_s - now_s)
         output.write(sampler.sample(time.time_ns()).tobytes())
     write_counters(files.counters, sampler.counters())
     write_error_log(files.cnc_errors, cnc.errors())
+    gauge.pressure().write(files.pressure)
+    logs.look()
+    logs.copy(files)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,7 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"told to stop before there was a driver in {options.aeron_dir}")
             return 0
         print(READY_LINE, flush=True)
-        follow(cnc, HostDir(options.out), stop, interval_s)
+        logs = LogHolder(options.aeron_dir)
+        follow(cnc, logs, HostDir(options.out), stop, interval_s)
     except CncFileError as error:
         print(f"{options.aeron_dir / CNC_FILE}: {error}")
         return EXIT_HARNESS

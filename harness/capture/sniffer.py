@@ -4,6 +4,7 @@
     <N> packets captured                            at the end, after SIGTERM
     <N> packets received by filter
     <N> packets dropped by kernel
+    <N> packets dropped by interface                only if there were any
 
 The kernel hands packets over in blocks, a full one at once and a partial one after a second: a
 capture must be left alone for `SETTLE_S` after the last packet, or it misses the end.
@@ -22,7 +23,10 @@ SETTLE_S = 1.1
 BUFFER_KIB = 128 * 1024
 """Kernel buffer: a second of one gigabit."""
 
-_STATISTICS = re.compile(r"^(\d+) packets? (captured|received by filter|dropped by kernel)", re.M)
+_STATISTICS = re.compile(
+    r"^(\d+) packets? (captured|received by filter|dropped by kernel|dropped by interface)", re.M
+)
+REQUIRED = {"captured", "received by filter", "dropped by kernel"}
 
 
 def command(interface: str, file: str) -> list[str]:
@@ -47,10 +51,11 @@ def statistics(log: str) -> CaptureFacts | None:
     in the kernel's buffer at the end.
     """
     found = {what: int(count) for count, what in _STATISTICS.findall(log)}
-    if len(found) < 3:
+    if not found.keys() >= REQUIRED:
         return None
     captured = found["captured"]
+    by_interface = found.get("dropped by interface", 0)
     unread = max(0, found["received by filter"] - captured)
     return CaptureFacts(
-        received=captured, dropped_by_kernel=max(found["dropped by kernel"], unread)
+        received=captured, dropped_by_kernel=max(found["dropped by kernel"], unread) + by_interface
     )

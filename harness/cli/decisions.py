@@ -93,5 +93,6 @@ def as_row(record: "Records", rules: list[str]) -> dict[str, Any]:
         "attempt": int(record["attempt"]),
         "flags": int(record["flags"]),
         "delay_ns": int(record["delay_ns"]),
+        "detail": int(record["detail"]),
         "timing_sensitive": bool(record["timing_sensitive"]),
     }

@@ -34,16 +34,17 @@ class Verdicts:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self._started_s = time.monotonic()
+        self._started_s: dict[int, float] = {}
 
-    def on_start(self) -> None:
-        self._started_s = time.monotonic()
+    def on_start(self, event: "RunEvent") -> None:
+        self._started_s[event.run_index] = time.monotonic()
 
     def line(self, event: "RunEvent") -> str:
         """The line of a run's verdict."""
         if self.as_json:
             return json.dumps(run_document(event.outcome, event.scenario, event.seed, event.text))
-        lasted_s = time.monotonic() - self._started_s
+        now_s = time.monotonic()
+        lasted_s = now_s - self._started_s.pop(event.run_index, now_s)
         return run_line(event.outcome, event.scenario, event.seed, event.text, lasted_s)
 
 
@@ -52,7 +53,7 @@ class PlainDisplay:
 
     def __init__(self, verdicts: Verdicts) -> None:
         self.verdicts = verdicts
-        self._quarter = 0
+        self._quarters: dict[int, int] = {}
 
     def __enter__(self) -> "PlainDisplay":
         return self
@@ -63,8 +64,7 @@ class PlainDisplay:
     def on_event(self, event: "RunEvent") -> None:
         place = f"[{event.run_index + 1}/{event.run_count}] {event.scenario} seed {event.seed}"
         if event.kind == "run":
-            self.verdicts.on_start()
-            self._quarter = 0
+            self.verdicts.on_start(event)
         elif event.kind == "phase":
             click.echo(
                 f"{place}: {event.phase}{f' ({event.text})' if event.text else ''}", err=True
@@ -73,8 +73,8 @@ class PlainDisplay:
             click.echo(f"{place}: {event.text}", err=True)
         elif event.kind == "progress" and event.fraction is not None:
             quarter = int(event.fraction * 4)
-            if quarter > self._quarter:
-                self._quarter = quarter
+            if quarter > self._quarters.get(event.run_index, 0):
+                self._quarters[event.run_index] = quarter
                 click.echo(f"{place}: {quarter * 25} %", err=True)
         elif event.kind == "verdict":
             click.echo(self.verdicts.line(event))
@@ -103,8 +103,8 @@ class LiveDisplay:
             console=self._console,
             transient=True,
         )
-        self._task: Any = None
-        self._rate = Rate()
+        self._tasks: dict[int, Any] = {}
+        self._rates: dict[int, Rate] = {}
 
     def __enter__(self) -> "LiveDisplay":
         self._progress.start()
@@ -116,9 +116,9 @@ class LiveDisplay:
     def on_event(self, event: "RunEvent") -> None:
         if event.kind == "run":
             self._start(event)
-        elif event.kind == "phase" and self._task is not None:
-            self._progress.update(self._task, description=event.phase)
-        elif event.kind == "progress" and self._task is not None:
+        elif event.kind == "phase" and event.run_index in self._tasks:
+            self._progress.update(self._tasks[event.run_index], description=event.phase)
+        elif event.kind == "progress" and event.run_index in self._tasks:
             self._advance(event)
         elif event.kind == "note":
             self._console.print(f"[dim]{event.text}[/dim]")
@@ -126,24 +126,27 @@ class LiveDisplay:
             self._end(event)
 
     def _start(self, event: "RunEvent") -> None:
-        self.verdicts.on_start()
-        self._rate = Rate()
+        self.verdicts.on_start(event)
+        self._rates[event.run_index] = Rate()
         place = f"{event.run_index + 1}/{event.run_count} {event.scenario}"
-        self._task = self._progress.add_task("start", total=1.0, place=place, rate="", weather="")
+        self._tasks[event.run_index] = self._progress.add_task(
+            "start", total=1.0, place=place, rate="", weather=""
+        )
 
     def _advance(self, event: "RunEvent") -> None:
-        rate = self._rate.megabytes_per_s(event.delivered_bytes, time.monotonic())
+        measured = self._rates[event.run_index]
+        rate = measured.megabytes_per_s(event.delivered_bytes, time.monotonic())
         self._progress.update(
-            self._task,
+            self._tasks[event.run_index],
             completed=event.fraction or 0.0,
             rate="" if rate is None else f"{rate:.1f} MB/s",
             weather=weather(event),
         )
 
     def _end(self, event: "RunEvent") -> None:
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-            self._task = None
+        task = self._tasks.pop(event.run_index, None)
+        if task is not None:
+            self._progress.remove_task(task)
         line = self.verdicts.line(event)
         if self._on_stderr:
             click.echo(line)

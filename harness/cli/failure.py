@@ -28,11 +28,12 @@ def one_line() -> Iterator[None]:
     """Errors of the rooms below become Failures; anything else is a defect and passes."""
     from harness.artifact.documents import DocumentError
     from harness.orchestrate.lab import LabError
+    from harness.orchestrate.peers import PeerError
     from harness.scenario.loader import ScenarioError
 
     try:
         yield
-    except ScenarioError as error:
+    except (PeerError, ScenarioError) as error:
         raise Failure(str(error), exit_code.USAGE) from error
     except LabError as error:
         raise Failure(str(error), exit_code.HARNESS) from error

@@ -20,14 +20,17 @@ WARM_UPS = ("harness.warm_up", "driver.warm_up")
 shows itself inside, as a slow start at worst."""
 
 
-def run(files: Sequence[Path], options: Mapping[str, object], switches: Sequence[str]) -> int:
+def run(files: Sequence[Path], given: Mapping[str, object]) -> int:
     """Make the runs inside and return the inner command's exit code.
 
-    `options` by their long names; those that are None are left out.
+    `given` holds the values of all options of `windtunnel run`, by their names in Python.
     """
     from harness.orchestrate import runner
 
-    seed, seeds = options["seed"], options["seeds"]
+    apart = ("scenario", "kernel", "as_json")
+    options = {name: value for name, value in given.items() if name not in apart}
+    options["fidelity"] = given["fidelity"] or "netns"
+    seed, seeds = given["seed"], given["seeds"]
     with one_line():
         planned = runner.plan(
             files,
@@ -35,6 +38,7 @@ def run(files: Sequence[Path], options: Mapping[str, object], switches: Sequence
             seeds if isinstance(seeds, int) else None,
         )
     budget_s = sum(RUN_S + each.scenario.budget.wall_ns / 1e9 for each in planned)
+    switches = ["--json"] if given["as_json"] else []
     return command(["run", *map(str, files), *switches], options, budget_s)
 
 

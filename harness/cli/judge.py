@@ -62,6 +62,6 @@ def _tell(run_dir: Path, verdict: "Verdict", verbose: bool) -> None:
     name = verdict.scenario or run_dir.name
     click.echo(run_line(str(verdict.outcome), name, verdict.seed, verdict.reason, None))
     for finding in (*verdict.gates, *verdict.checks):
-        if verbose or str(finding.outcome) != "PASS":
+        if verbose or str(finding.outcome) != "PASS" or finding.difference:
             about = f"{finding.about}: " if finding.about else ""
             click.echo(finding_line(str(finding.outcome), finding.name, about + finding.text))

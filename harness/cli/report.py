@@ -1,5 +1,6 @@
 """`windtunnel report`: draw a suite's report again."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -10,12 +11,18 @@ import click
 def report(suite_dir: Path) -> None:
     """Write the HTML report of SUITE_DIR again, from what its run folders hold.
 
-    SUITE_DIR may also be a single run folder: then a page of that run alone is written into it.
+    SUITE_DIR may also be a single run folder: then a page of that run alone is written into it; or
+    a matrix folder: then its page, and the reports of its pairs.
     """
-    from harness.artifact.run_dir import RunDir
+    from harness.artifact.run_dir import MatrixDir, RunDir
     from harness.cli.failure import one_line
+    from reports.matrix_page import write_matrix_page
     from reports.page import write_run_report, write_suite_report
 
-    is_run = RunDir(suite_dir).manifest.is_file()
+    write: Callable[[Path], Path] = write_suite_report
+    if RunDir(suite_dir).manifest.is_file():
+        write = write_run_report
+    elif MatrixDir(suite_dir).document.is_file():
+        write = write_matrix_page
     with one_line():
-        click.echo(str((write_run_report if is_run else write_suite_report)(suite_dir)))
+        click.echo(str(write(suite_dir)))

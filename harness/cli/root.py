@@ -25,6 +25,7 @@ from harness.cli.judge import judge
 from harness.cli.list import list_scenarios
 from harness.cli.logbuffer import logbuffer
 from harness.cli.loss import loss
+from harness.cli.matrix import matrix
 from harness.cli.report import report
 from harness.cli.run import run
 from harness.cli.stat import stat
@@ -39,6 +40,7 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel run                          the three main scenarios
   windtunnel run loss/reliable-2pct       one scenario, by name or by file
   windtunnel run loss/unreliable-2pct --seed 7 --payload big.tar
+  windtunnel matrix --seeds 5             our driver and the real C driver, each against each
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
   windtunnel run netem/loss-bursts --kernel uml    with a kernel that has netem
@@ -106,7 +108,7 @@ def windtunnel(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-ABOUT_RUNS = (run, list_scenarios, explain, judge, report, decisions, doctor, clean)
+ABOUT_RUNS = (run, matrix, list_scenarios, explain, judge, report, decisions, doctor, clean)
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)
 for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench, calibrate):
     windtunnel.add_command(command)

@@ -1,14 +1,19 @@
 """`windtunnel run`: make runs, show them, judge them, write the report."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli import exit_code, scenarios
+from harness.cli.ci_files import ci_options, write_ci_files
+from harness.cli.verdict_text import outcome_mark
 
 if TYPE_CHECKING:
+    from harness.artifact.suite import ScenarioResult
     from harness.orchestrate.runner import SuiteResult
     from harness.scenario.model import Backend
 
@@ -58,8 +63,32 @@ if TYPE_CHECKING:
     help="This machine's kernel, or User Mode Linux, which has netem.  [default: host]",
 )
 @click.option(
+    "--publisher",
+    metavar="PEER",
+    default="ours",
+    help="Driver on the publisher's host: ours, pyaeron, java or aeronmd:/path.  [default: ours]",
+)
+@click.option(
+    "--subscriber",
+    metavar="PEER",
+    default="ours",
+    help="Driver on the subscriber's host, likewise.  [default: ours]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1, max=64),
+    default=1,
+    help="How many runs are made at once.  [default: 1]",
+)
+@click.option(
+    "--known",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Known failures (YAML): told, but without effect on the exit code.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
 )
+@ci_options
 def run(
     scenario: tuple[str, ...],
     fidelity: str | None,
@@ -70,7 +99,13 @@ def run(
     sabotage: str | None,
     backend: "Backend | None",
     kernel: str,
+    publisher: str,
+    subscriber: str,
+    jobs: int,
+    known: Path | None,
     as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
 ) -> int:
     """Make runs of SCENARIO..., judge them, and write an HTML report.
 
@@ -82,28 +117,30 @@ def run(
       windtunnel run loss/reliable-2pct --seed 7
       windtunnel run reorder/reliable-swap-and-hold --seeds 10 --fidelity netns
       windtunnel run my-scenario.yaml --payload capture.tar --json | jq .outcome
+      windtunnel run --publisher aeronmd:build/aeronmd --subscriber pyaeron
     """
     files = scenarios.find_all(scenario)
 
+    from harness.cli import in_kernel
     from harness.cli.display import choose
     from harness.cli.failure import one_line
     from harness.cli.machine import default_fidelity
-    from harness.orchestrate import privileges, subject
+    from harness.orchestrate import peers, privileges, subject
     from harness.orchestrate.runner import run_suite
+    from harness.scenario.known import load_known
+    from harness.verdict.registry import CHECKS
+    from harness.verdict.subject import NAME as SUBJECT_LIVED
 
     if sabotage is not None and sabotage not in subject.SABOTAGES:
         raise click.UsageError(f"--sabotage is one of {', '.join(subject.SABOTAGES)}")
     if kernel == "uml":
-        from harness.cli import in_kernel
-
-        options: dict[str, object] = {"seed": seed, "seeds": seeds, "payload": payload, "out": out}
-        switches = ("--json",) if as_json else ()
-        options |= {"fidelity": fidelity or "netns", "sabotage": sabotage, "backend": backend}
-        return in_kernel.run(files, options, switches)
+        return in_kernel.run(files, click.get_current_context().params)
     chosen = fidelity or default_fidelity()
     with one_line():
+        entries = load_known(known, {*CHECKS, SUBJECT_LIVED}) if known is not None else ()
         if chosen == "netns":
             privileges.acquire()
+        tested = peers.pair(publisher, subscriber, chosen, out.resolve() / peers.STORE)
         with choose(as_json) as display:
             result = run_suite(
                 files,
@@ -115,8 +152,12 @@ def run(
                 on_event=display.on_event,
                 sabotage=sabotage,
                 backend=backend,
+                tested=tested,
+                jobs=jobs,
+                known=entries,
             )
         report = write_report(result.suite_dir)
+        _write_ci_files(result.suite_dir, junit, markdown)
     _tell(result, report, as_json)
     return result.exit_code
 
@@ -132,6 +173,25 @@ def write_report(suite_dir: Path) -> Path | None:
         return None
 
 
+def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) -> None:
+    from harness.artifact.run_dir import SuiteDir
+    from harness.artifact.suite import Suite
+    from reports.outcomes import of_suite
+
+    suite = Suite.read(SuiteDir(suite_dir).document)
+    if suite is not None and (junit or markdown):
+        write_ci_files(of_suite(suite_dir, suite), junit, markdown)
+
+
+def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -> list[str]:
+    """What is to be said of scenarios that were run more than once, and of known failures."""
+    lines = []
+    for each in scenarios:
+        if each.runs > 1 or each.limit is not None or each.known:
+            lines.append(f"{outcome_mark(each.outcome)}  {each.scenario}  {each.text}")
+    return [*lines, *(click.style(f"NOTE: {remark}", bold=True) for remark in remarks)]
+
+
 def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
     if as_json:
         document = {
@@ -140,9 +200,14 @@ def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
             "suite_dir": str(result.suite_dir),
             "report": None if report is None else str(report),
             "runs": [str(each.run_dir) for each in result.runs],
+            "scenarios": [asdict(each) for each in result.scenarios],
+            "remarks": result.remarks,
         }
         click.echo(json.dumps(document))
-    elif report is not None:
-        click.echo(f"report: {report}")
+    else:
+        for line in suite_lines(result.scenarios, result.remarks):
+            click.echo(line)
+        if report is not None:
+            click.echo(f"report: {report}")
     if result.exit_code == exit_code.INTERRUPTED:
         click.echo(f"windtunnel: interrupted; what there is lies in {result.suite_dir}", err=True)

@@ -24,20 +24,31 @@ def names(folder: Path = FOLDER) -> list[str]:
 
 def find(name: str, folder: Path = FOLDER) -> Path:
     """The file that a name or a path stands for; a usage error with the nearest names if none."""
-    given = Path(name)
-    if given.is_file():
-        return given
-    stored = folder / f"{name.removesuffix('.yaml')}.yaml"
-    if stored.is_file():
-        return stored
+    found = _file(name, folder)
+    if found is not None:
+        return found
     near = difflib.get_close_matches(name, names(folder), n=3, cutoff=0.4)
     hint = f" Did you mean {', '.join(near)}?" if near else " See `windtunnel list`."
     raise click.UsageError(f"no scenario and no file is called {name!r}.{hint}")
 
 
+def _file(name: str, folder: Path) -> Path | None:
+    given = Path(name)
+    stored = folder / f"{name.removesuffix('.yaml')}.yaml"
+    return next((each for each in (given, stored) if each.is_file()), None)
+
+
 def find_all(chosen: tuple[str, ...], folder: Path = FOLDER) -> list[Path]:
-    """Files of the chosen scenarios, or of the main ones when none is chosen."""
-    return [find(name, folder) for name in chosen or MAIN]
+    """Files of the chosen scenarios and folders, or of the main ones when none is chosen."""
+    return [file for name in chosen or MAIN for file in _files(name, folder)]
+
+
+def _files(name: str, folder: Path) -> list[Path]:
+    """A folder of scenarios stands for all that are in it."""
+    inside = [each for each in names(folder) if each.startswith(f"{name.rstrip('/')}/")]
+    if inside and _file(name, folder) is None:
+        return [find(each, folder) for each in inside]
+    return [find(name, folder)]
 
 
 def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -7,6 +7,7 @@ import click
 COLOURS = {
     "PASS": "green",
     "FAIL": "red",
+    "KNOWN": "cyan",
     "HARNESS": "magenta",
     "INCONCLUSIVE": "yellow",
     "UNSUPPORTED": "blue",

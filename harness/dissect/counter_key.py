@@ -43,12 +43,30 @@ STREAM_NAMES = {
     RECEIVER_NAKS_SENT: "rcv-naks-sent",
 }
 
+BYTES_SENT = 0
+BYTES_RECEIVED = 1
 NAKS_SENT_TOTAL = 5
 NAKS_RECEIVED_TOTAL = 6
+STATUS_MESSAGES_SENT = 7
+STATUS_MESSAGES_RECEIVED = 8
+HEARTBEATS_SENT = 9
+HEARTBEATS_RECEIVED = 10
+RETRANSMITS_SENT = 11
 INVALID_PACKETS = 14
+SHORT_SENDS = 16
 SOFTWARE_VERSION = 34
 RETRANSMITTED_BYTES = 36
+SOFTWARE_VERSION_MARK = "version="
+"""Stands before the version in the label of that counter."""
 SYSTEM_NAMES = {
+    BYTES_SENT: "Bytes sent",
+    BYTES_RECEIVED: "Bytes received",
+    STATUS_MESSAGES_SENT: "Status Messages sent",
+    STATUS_MESSAGES_RECEIVED: "Status Messages received",
+    HEARTBEATS_SENT: "Heartbeats sent",
+    HEARTBEATS_RECEIVED: "Heartbeats received",
+    RETRANSMITS_SENT: "Retransmits sent",
+    SHORT_SENDS: "Short sends",
     NAKS_SENT_TOTAL: "NAKs sent",
     NAKS_RECEIVED_TOTAL: "NAKs received",
     INVALID_PACKETS: "Invalid packets",
@@ -104,3 +122,10 @@ def system_counter(counters: Iterable[CounterFacts], counter_id: int) -> Counter
         if counter.type_id == SYSTEM and counter.counter_id == counter_id:
             return counter
     return None
+
+
+def software_version(counters: Iterable[CounterFacts]) -> str:
+    """The version that a driver tells of itself; empty when it tells none."""
+    counter = system_counter(counters, SOFTWARE_VERSION)
+    _, mark, rest = (counter.label if counter else "").partition(SOFTWARE_VERSION_MARK)
+    return rest.split(" ", 1)[0] if mark else ""

@@ -93,7 +93,7 @@ def _forward(case: Case, left: str, right: str, run_dir: RunDir, stop: Stop) -> 
     log.drain(engine)
     log.close()
     drops = ports[0].kernel_drops(), ports[1].kernel_drops()
-    ledger(engine, relay, drops).write(run_dir.ledger)
+    ledger(engine, case, relay, drops).write(run_dir.ledger)
     complaints = [failure] if failure else []
     complaints += _complaints(engine, relay, ports)
     for text in complaints:

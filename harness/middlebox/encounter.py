@@ -1,4 +1,4 @@
-"""One frame met on a link: what it is, where it lies in its stream, and which rule fires for it.
+"""One frame met on a link: what it is, where it lies in its stream, and which rule strikes it.
 
     DATA, PAD of a known session   keyed by position and attempt
     any other of a known stream    keyed by order of appearance, so sensitive to timing
@@ -10,15 +10,27 @@ Meeting a frame counts it, so a frame must be met exactly once. Refuses to know 
 from typing import Any, NamedTuple
 
 from harness.artifact.decision import NO_POSITION
-from harness.artifact.frame_class import DATA, MALFORMED, PAD, SETUP
+from harness.artifact.frame_class import DATA, HEARTBEAT, MALFORMED, NAK, PAD, SETUP, SM
 from harness.dissect import layout
 from harness.dissect.bytes_at import i32_le
 from harness.dissect.frames import aligned, class_of_first, class_of_next, fill
 from harness.kernel import kernel
 from harness.middlebox import sessions as known
+from harness.middlebox.chance import strikes
 from harness.middlebox.prf import subject
-from harness.middlebox.rules import NO_RULE, class_index, first_that_fires
-from harness.middlebox.state import FRAMES_IN, SEED, SESSION_OVERFLOWS, SESSIONS, SLOTS, Engine
+from harness.middlebox.rules import NO_RULE, class_index
+from harness.middlebox.selection import Met, looks_at
+from harness.middlebox.state import (
+    FIRST_DATA_NS,
+    FRAMES_IN,
+    SEED,
+    SESSION_OVERFLOWS,
+    SESSIONS,
+    SLOTS,
+    STRUCK,
+    TRIED,
+    Engine,
+)
 
 _DATA_HEADER = layout.DATA_HEADER_LENGTH
 _NONE = known.NONE
@@ -33,7 +45,9 @@ class Encounter(NamedTuple):
     session: int  # index of its session, or -1
     position: int  # or NO_POSITION
     attempt: int  # 0 without a position
-    rule: int  # that fired, or NO_RULE
+    place: int  # first byte of what it is about: for SM and NAK too; or NO_POSITION
+    extent: int  # bytes that it is about, at least 1
+    rule: int  # that strikes, or NO_RULE
 
 
 @kernel
@@ -57,21 +71,40 @@ def wire_length(buf: Any, at: int, end: int, code: int) -> int:
 
 
 @kernel
-def meet(engine: Engine, buf: Any, at: int, end: int, link: int) -> Encounter:
-    """Count a frame of a clean datagram in, place it, and see which rule fires."""
+def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) -> Encounter:
+    """Count a frame of a clean datagram in, place it, and see which rule strikes it."""
     code = class_of_first(buf, at, end - at)
-    index = class_index(code)
+    kind = class_index(code)
     length = wire_length(buf, at, end, code)
-    engine.frames[link, index, FRAMES_IN] += 1
-    _read(engine.row[0], buf, at, length, code)
-    ordinal = _stream_ordinal(engine.streams, engine.row[0]["stream_id"])
-    if code == SETUP and ordinal != _NONE:
+    engine.frames[link, kind, FRAMES_IN] += 1
+    row = engine.row[0]
+    _read(row, buf, at, length, code)
+    ordinal = _stream_ordinal(engine.streams, row["stream_id"])
+    if ordinal == _NONE:
+        return Encounter(at, length, kind, _NONE, NO_POSITION, 0, NO_POSITION, 1, NO_RULE)
+    if code == SETUP:
         _learn(engine, buf, at, link)
-    session, position, attempt = _NONE, NO_POSITION, 0
-    if code in (DATA, PAD):
-        session, position, attempt = _place(engine, link)
-    rule = _rule(engine, link, index, ordinal, position, attempt)
-    return Encounter(at, length, index, session, position, attempt, rule)
+    session = _session(engine, link, code)
+    place = _place(engine, session, code)
+    extent = _extent(row, code)
+    attempt, order = 0, 0
+    if code in (DATA, PAD) and place != NO_POSITION:
+        attempt = known.next_attempt(
+            engine.attempts, engine.sessions[session], row["term_id"], row["term_offset"]
+        )
+        if engine.state[FIRST_DATA_NS] == 0:
+            engine.state[FIRST_DATA_NS] = now_ns
+    else:
+        engine.orders[link, kind, ordinal] += 1
+        order = int(engine.orders[link, kind, ordinal])
+    flags = int(row["flags"])
+    met = Met(link, kind, ordinal, session, flags, length, place, extent, attempt, order, now_ns)
+    rule = _first_that_strikes(engine, met)
+    position = NO_POSITION
+    if attempt != 0:
+        position = place
+        engine.reached[ordinal] = max(engine.reached[ordinal], place + extent)
+    return Encounter(at, length, kind, session, position, attempt, place, extent, rule)
 
 
 @kernel
@@ -82,6 +115,7 @@ def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
     row["stream_id"] = 0
     row["term_id"] = 0
     row["term_offset"] = 0
+    row["receiver_id"] = 0
     fill(row, buf, at, length, code)
 
 
@@ -98,34 +132,54 @@ def _learn(engine: Engine, buf: Any, at: int, link: int) -> None:
 
 
 @kernel
-def _place(engine: Engine, link: int) -> tuple[int, int, int]:
-    """Session, position and attempt of the DATA or PAD frame in `row`."""
+def _session(engine: Engine, link: int, code: int) -> int:
+    """The session of the frame in `row`, which sends on this link or hears back on it."""
     row = engine.row[0]
-    term_id = int(row["term_id"])
-    term_offset = int(row["term_offset"])
     count = engine.state[SESSIONS]
-    index = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
-    if index == _NONE:
-        return _NONE, NO_POSITION, 0
-    session = engine.sessions[index]
-    if not known.has_place(session, term_id, term_offset):
-        return _NONE, NO_POSITION, 0
-    attempt = known.next_attempt(engine.attempts, session, term_id, term_offset)
-    return index, known.position(session, term_id, term_offset), attempt
+    found = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
+    if found == _NONE and code not in (DATA, PAD, HEARTBEAT, SETUP):
+        found = known.find(engine.sessions, count, 1 - link, row["session_id"], row["stream_id"])
+    return found
 
 
 @kernel
-def _rule(engine: Engine, link: int, index: int, ordinal: int, position: int, attempt: int) -> int:
-    if ordinal == _NONE:
-        return NO_RULE
+def _place(engine: Engine, session: int, code: int) -> int:
+    """The position that the frame in `row` is about, or NO_POSITION."""
+    if session == _NONE or code not in (DATA, PAD, HEARTBEAT, SETUP, SM, NAK):
+        return NO_POSITION
+    row = engine.row[0]
+    term_id, term_offset = int(row["term_id"]), int(row["term_offset"])
+    if not known.has_place(engine.sessions[session], term_id, term_offset):
+        return NO_POSITION
+    return known.position(engine.sessions[session], term_id, term_offset)
+
+
+@kernel
+def _extent(row: Any, code: int) -> int:
+    """The bytes of the stream that the frame in `row` is about."""
+    if code in (DATA, PAD):
+        return aligned(row["frame_length"])
+    return max(1, int(row["nak_length"])) if code == NAK else 1
+
+
+@kernel
+def _first_that_strikes(engine: Engine, met: Met) -> int:
     seed = engine.state[SEED]
-    if position != NO_POSITION:
-        what = subject(link, index, ordinal, 0)
-        return first_that_fires(engine.rules, seed, link, index, what, position, attempt)
-    order = engine.orders[link, index, ordinal]
-    engine.orders[link, index, ordinal] += 1
-    what = subject(link, index, ordinal, 1)
-    return first_that_fires(engine.rules, seed, link, index, what, order, 0)
+    by_order = 1 if met.attempt == 0 else 0
+    what = subject(met.link, met.kind, met.ordinal, by_order)
+    place = met.order - 1 if by_order else met.place
+    chain = met.session
+    if by_order:
+        streams = len(engine.streams)
+        chain = len(engine.sessions) + (met.link * engine.frames.shape[1] + met.kind) * streams
+        chain += met.ordinal
+    for rule in range(len(engine.rules)):
+        if looks_at(engine, rule, met):
+            engine.tallies[rule, TRIED] += 1
+            if strikes(engine.rules, engine.chains, rule, chain, seed, what, place, met.attempt):
+                engine.tallies[rule, STRUCK] += 1
+                return rule
+    return NO_RULE
 
 
 @kernel

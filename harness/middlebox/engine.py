@@ -12,13 +12,25 @@ around the frames is an opaque envelope.
 
 from typing import Any
 
-from harness.artifact.decision import DROP, DUPLICATE, HOLD, NO_POSITION, SWAP
-from harness.artifact.frame_class import DATA, PAD
+from harness.artifact.decision import (
+    CORRUPT,
+    DISPLACE,
+    DROP,
+    DUPLICATE,
+    HOLD,
+    INJECT,
+    NO_POSITION,
+    READDRESS,
+    SWAP,
+    TRUNCATE,
+)
+from harness.artifact.frame_class import DATA, PAD, SM
 from harness.dissect import layout
 from harness.dissect.frames import aligned, class_of_first, class_of_next
 from harness.kernel import kernel
+from harness.middlebox import keeping
 from harness.middlebox import outbox as out
-from harness.middlebox import waiting as wait
+from harness.middlebox.damage import damage_detail, send_damaged, send_forged
 from harness.middlebox.encounter import Encounter, meet, splits_cleanly, wire_length
 from harness.middlebox.rules import NO_RULE, class_index
 from harness.middlebox.state import (
@@ -34,9 +46,10 @@ from harness.middlebox.state import (
     FRAMES_OUT,
     FRAMES_SWAPPED,
     HOLD_OVERFLOWS,
-    SWAP_BYTES,
-    SWAPS,
+    KEPT,
+    KEPT_BYTES,
     Engine,
+    spread,
 )
 
 _ALIGNMENT = layout.FRAME_ALIGNMENT
@@ -50,8 +63,10 @@ def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
     frames = 1 + length // _ALIGNMENT
     if engine.state[DECISIONS] + frames > len(engine.decisions):
         return False
-    most = 2 * (length + frames * envelope_length) + engine.state[SWAP_BYTES]
-    return out.has_room(engine.outbox, 2 * frames + engine.state[SWAPS], most)
+    datagrams, most = spread(engine.state, frames, length, envelope_length)
+    return out.has_room(
+        engine.outbox, datagrams + engine.state[KEPT], most + engine.state[KEPT_BYTES]
+    )
 
 
 @kernel
@@ -80,17 +95,7 @@ def offer(
 @kernel
 def release(engine: Engine, now_ns: int) -> bool:
     """Send all that is due; False when the outbox is full and must be emptied first."""
-    waiting = engine.waiting
-    while wait.next_due_ns(waiting) <= now_ns:
-        waiter = waiting.waiters[waiting.heap[0]]
-        if not out.has_room(engine.outbox, 1, waiter["envelope_length"] + waiter["frame_length"]):
-            return False
-        slot = wait.pop(waiting)
-        if not waiting.waiters[slot]["vacated"]:
-            _unlink_swapped(engine, slot)
-            _send_waiter(engine, slot)
-        wait.give_back(waiting, slot)
-    return True
+    return keeping.release(engine, now_ns)
 
 
 @kernel
@@ -99,38 +104,52 @@ def _take_frames(
 ) -> int:
     """Decide about each frame; returns the datagrams that this one becomes, now or later."""
     pieces = 0
-    copies = 0
+    copied = 0
     run = at = start
     while at < end:
-        frame = meet(engine, buf, at, end, link)
+        frame = meet(engine, buf, at, end, link, now_ns)
         at += frame.length
-        action = _apply(engine, buf, envelope, start, link, now_ns, frame)
-        if action in (_PASS, DUPLICATE):
+        action, kept = _strike(engine, buf, envelope, start, link, now_ns, frame)
+        pieces += kept
+        if action == DUPLICATE and kept == 0:
+            engine.copies[copied, 0] = frame.at
+            engine.copies[copied, 1] = engine.rules[frame.rule]["copies"]
+            copied += 1
+        is_freeing = _tell(engine, frame, action)
+        if action in (_PASS, DUPLICATE, INJECT):
             engine.frames[link, frame.kind, FRAMES_OUT] += 1
-            if action == DUPLICATE:
-                engine.copies[copies] = frame.at
-                copies += 1
-            if frame.session != _NONE and engine.sessions[frame.session]["swap_head"] != _NONE:
+            if action == INJECT or is_freeing:
                 pieces += _send_run(engine, buf, envelope, start, run, at, link, now_ns)
                 run = at
-                _send_swapped(engine, frame.session)
+            if action == INJECT:
+                pieces += send_forged(engine, buf, envelope, start, link, frame)
         else:
             pieces += _send_run(engine, buf, envelope, start, run, frame.at, link, now_ns)
             run = at
-            if action != DROP:
+            if action in (CORRUPT, TRUNCATE, READDRESS):
+                detail = damage_detail(engine, buf, link, frame)
+                send_damaged(engine, buf, envelope, start, link, now_ns, frame, detail)
                 pieces += 1
+        if is_freeing:
+            keeping.send_freed(engine, frame.session)
     pieces += _send_run(engine, buf, envelope, start, run, end, link, now_ns)
-    for index in range(copies):
-        copy = engine.copies[index]
-        code = class_of_first(buf, copy, end - copy)
-        copy_end = copy + wire_length(buf, copy, end, code)
-        engine.frames[link, class_index(code), FRAMES_OUT] += 1
-        pieces += _send_run(engine, buf, envelope, start, copy, copy_end, link, now_ns)
-    return pieces
+    return pieces + _send_copies(engine, buf, envelope, start, end, copied, link, now_ns)
 
 
 @kernel
-def _apply(
+def _tell(engine: Engine, frame: Encounter, action: int) -> bool:
+    """Tell those that wait for an event of this frame's session; whether it frees any."""
+    if frame.session == _NONE or engine.sessions[frame.session]["kept_head"] == _NONE:
+        return False
+    if frame.attempt != 0:
+        return action not in (DROP, HOLD, SWAP, DISPLACE) and keeping.note_passage(engine, frame)
+    if engine.row[0]["frame_type"] == SM and frame.place != NO_POSITION:
+        return keeping.note_consumption(engine, frame.session, frame.place)
+    return False
+
+
+@kernel
+def _strike(
     engine: Engine,
     buf: Any,
     envelope: int,
@@ -138,33 +157,42 @@ def _apply(
     link: int,
     now_ns: int,
     frame: Encounter,
-) -> int:
-    """Carry out the rule that fired, if any; returns its action, or _PASS."""
+) -> tuple[int, int]:
+    """Do what the rule that struck wants done at once, and write it down.
+
+    Returns: its action or _PASS, and how many datagrams were put among the waiting
+    """
     if frame.rule == NO_RULE:
-        return _PASS
+        return _PASS, 0
     rule = engine.rules[frame.rule]
     action = int(rule["action"])
-    if action in (HOLD, SWAP) and not _keep_back(
-        engine, buf, envelope, start, link, now_ns + rule["delay_ns"], frame, action
-    ):
-        engine.state[HOLD_OVERFLOWS] += 1
-        return _PASS
-    column = FRAMES_DROPPED
-    if action == DUPLICATE:
-        column = FRAMES_DUPLICATED
+    kept = 0
+    if action in (HOLD, SWAP, DISPLACE):
+        kept = 1
+    elif action == DUPLICATE and rule["delay_ns"] > 0:
+        kept = int(rule["copies"])
+    for _ in range(kept):
+        if not keeping.keep(engine, buf, envelope, start, link, now_ns, frame):
+            engine.state[HOLD_OVERFLOWS] += 1
+            return _PASS, 0
+    if action == DROP:
+        engine.frames[link, frame.kind, FRAMES_DROPPED] += 1
+    elif action == DUPLICATE:
+        engine.frames[link, frame.kind, FRAMES_DUPLICATED] += rule["copies"]
     elif action == HOLD:
-        column = FRAMES_HELD
-    elif action == SWAP:
-        column = FRAMES_SWAPPED
-    engine.frames[link, frame.kind, column] += 1
-    _log(engine, link, now_ns, frame, action)
-    return action
+        engine.frames[link, frame.kind, FRAMES_HELD] += 1
+    elif action in (SWAP, DISPLACE):
+        engine.frames[link, frame.kind, FRAMES_SWAPPED] += 1
+    _log(engine, buf, link, now_ns, frame, action)
+    return action, kept
 
 
 @kernel
-def _log(engine: Engine, link: int, now_ns: int, frame: Encounter, action: int) -> None:
+def _log(engine: Engine, buf: Any, link: int, now_ns: int, frame: Encounter, action: int) -> None:
     assert engine.state[DECISIONS] < len(engine.decisions)
     row = engine.row[0]
+    rule = engine.rules[frame.rule]
+    is_timely = frame.position == NO_POSITION or rule["is_timed"] != 0
     entry = engine.decisions[engine.state[DECISIONS]]
     entry["time_ns"] = now_ns
     entry["rule"] = frame.rule
@@ -172,7 +200,7 @@ def _log(engine: Engine, link: int, now_ns: int, frame: Encounter, action: int) 
     entry["link"] = link
     entry["frame_type"] = row["frame_type"]
     entry["flags"] = row["flags"]
-    entry["timing_sensitive"] = 1 if frame.position == NO_POSITION else 0
+    entry["timing_sensitive"] = 1 if is_timely else 0
     entry["session_id"] = row["session_id"]
     entry["stream_id"] = row["stream_id"]
     entry["term_id"] = row["term_id"]
@@ -180,102 +208,32 @@ def _log(engine: Engine, link: int, now_ns: int, frame: Encounter, action: int) 
     entry["frame_length"] = aligned(row["frame_length"])
     entry["position"] = frame.position
     entry["attempt"] = frame.attempt
-    entry["delay_ns"] = engine.rules[frame.rule]["delay_ns"]
+    entry["delay_ns"] = rule["delay_ns"]
+    entry["detail"] = damage_detail(engine, buf, link, frame)
     engine.state[DECISIONS] += 1
 
 
 @kernel
-def _keep_back(
+def _send_copies(
     engine: Engine,
     buf: Any,
     envelope: int,
     start: int,
+    end: int,
+    copied: int,
     link: int,
-    due_ns: int,
-    frame: Encounter,
-    action: int,
-) -> bool:
-    """Put a frame among the waiting; False when there is no room."""
-    waiting = engine.waiting
-    envelope_length = start - envelope
-    if envelope_length + frame.length > waiting.buf.shape[1]:
-        return False
-    slot = wait.take(waiting, due_ns)
-    if slot == wait.NONE:
-        return False
-    waiter = waiting.waiters[slot]
-    waiter["link"] = link
-    waiter["index"] = frame.kind
-    waiter["envelope_length"] = envelope_length
-    waiter["frame_length"] = frame.length
-    kept = waiting.buf[slot]
-    kept[:envelope_length] = buf[envelope:start]
-    kept_end = envelope_length + frame.length
-    kept[envelope_length:kept_end] = buf[frame.at : frame.at + frame.length]
-    if action == SWAP and frame.session != _NONE:
-        _link_swapped(engine, slot, frame.session)
-    return True
-
-
-@kernel
-def _link_swapped(engine: Engine, slot: int, index: int) -> None:
-    waiters = engine.waiting.waiters
-    session = engine.sessions[index]
-    waiters[slot]["session"] = index
-    if session["swap_head"] == _NONE:
-        session["swap_head"] = slot
-    else:
-        waiters[session["swap_tail"]]["next"] = slot
-    session["swap_tail"] = slot
-    engine.state[SWAPS] += 1
-    length = waiters[slot]["envelope_length"] + waiters[slot]["frame_length"]
-    engine.state[SWAP_BYTES] += length
-
-
-@kernel
-def _unlink_swapped(engine: Engine, slot: int) -> None:
-    """Take a frame out of its session's swap list, if it is on one."""
-    waiters = engine.waiting.waiters
-    if waiters[slot]["session"] == _NONE:
-        return
-    session = engine.sessions[waiters[slot]["session"]]
-    before = _NONE
-    at = session["swap_head"]
-    while at != slot:
-        before = at
-        at = waiters[at]["next"]
-    if before == _NONE:
-        session["swap_head"] = waiters[slot]["next"]
-    else:
-        waiters[before]["next"] = waiters[slot]["next"]
-    if session["swap_tail"] == slot:
-        session["swap_tail"] = before
-    engine.state[SWAPS] -= 1
-    length = waiters[slot]["envelope_length"] + waiters[slot]["frame_length"]
-    engine.state[SWAP_BYTES] -= length
-
-
-@kernel
-def _send_swapped(engine: Engine, index: int) -> None:
-    """Send all swapped frames of a session, now that a neighbour has passed."""
-    waiters = engine.waiting.waiters
-    while engine.sessions[index]["swap_head"] != _NONE:
-        slot = engine.sessions[index]["swap_head"]
-        _unlink_swapped(engine, slot)
-        _send_waiter(engine, slot)
-        waiters[slot]["vacated"] = 1
-
-
-@kernel
-def _send_waiter(engine: Engine, slot: int) -> None:
-    waiter = engine.waiting.waiters[slot]
-    link = waiter["link"]
-    middle = waiter["envelope_length"]
-    out.put(
-        engine.outbox, link, 0, engine.waiting.buf[slot], 0, middle, middle, waiter["frame_length"]
-    )
-    engine.datagrams[link, DATAGRAMS_OUT] += 1
-    engine.frames[link, waiter["index"], FRAMES_OUT] += 1
+    now_ns: int,
+) -> int:
+    """Send the frames of a datagram that leave again at once; returns how many datagrams."""
+    pieces = 0
+    for index in range(copied):
+        copy = engine.copies[index, 0]
+        code = class_of_first(buf, copy, end - copy)
+        copy_end = copy + wire_length(buf, copy, end, code)
+        for _ in range(engine.copies[index, 1]):
+            engine.frames[link, class_index(code), FRAMES_OUT] += 1
+            pieces += _send(engine, buf, envelope, start, copy, copy_end, link, now_ns)
+    return pieces
 
 
 @kernel
@@ -306,7 +264,7 @@ def _send(
     link: int,
     now_ns: int,
 ) -> int:
-    out.put(engine.outbox, link, now_ns, buf, envelope, start - envelope, first, end - first)
+    out.put(engine.outbox, link, now_ns, buf, envelope, start - envelope, buf, first, end - first)
     engine.datagrams[link, DATAGRAMS_OUT] += 1
     return 1
 

@@ -20,6 +20,8 @@ OUT = np.dtype(
         ("link", "<i8"),
         ("arrived_ns", "<i8"),  # of the datagram it comes from; 0 if it was kept back on purpose
         ("foreign", "<i8"),  # 1: a packet that is all envelope, to be sent as it is
+        ("is_changed", "<i8"),  # 1: its frames are not those that its checksum was made for
+        ("source_port", "<i8"),  # that it is to come from, or 0 to leave it alone
     ]
 )
 
@@ -58,13 +60,14 @@ def put(
     outbox: Outbox,
     link: int,
     arrived_ns: int,
-    buf: Any,
+    envelope_buf: Any,
     envelope_at: int,
     envelope_length: int,
+    buf: Any,
     at: int,
     length: int,
 ) -> None:
-    """Add a datagram: an envelope from one place of `buf`, frames from another."""
+    """Add a datagram: an envelope from one place, frames from another."""
     assert outbox.counts[COUNT] < len(outbox.datagrams)
     datagram = outbox.datagrams[outbox.counts[COUNT]]
     start = outbox.counts[USED]
@@ -76,7 +79,9 @@ def put(
     datagram["link"] = link
     datagram["arrived_ns"] = arrived_ns
     datagram["foreign"] = 0
-    outbox.buf[start:middle] = buf[envelope_at : envelope_at + envelope_length]
+    datagram["is_changed"] = 0
+    datagram["source_port"] = 0
+    outbox.buf[start:middle] = envelope_buf[envelope_at : envelope_at + envelope_length]
     outbox.buf[middle : middle + length] = buf[at : at + length]
     used = middle + length
     outbox.counts[USED] = used + -used % _ALIGNMENT
@@ -86,7 +91,7 @@ def put(
 @kernel
 def put_foreign(outbox: Outbox, link: int, arrived_ns: int, buf: Any, at: int, length: int) -> None:
     """Add a packet that is no datagram of ours, to be sent as it is."""
-    put(outbox, link, arrived_ns, buf, at, length, at, 0)
+    put(outbox, link, arrived_ns, buf, at, length, buf, at, 0)
     outbox.datagrams[outbox.counts[COUNT] - 1]["foreign"] = 1
 
 

@@ -83,8 +83,12 @@ def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
 
 
 @kernel
-def seal(buf: Any, at: int, envelope_length: int, length: int) -> None:
-    """Make lengths and checksums of a datagram's headers agree with its frames."""
+def seal(buf: Any, at: int, envelope_length: int, length: int, is_changed: bool) -> None:
+    """Make lengths and checksums of a datagram's headers agree with its frames.
+
+    `is_changed` says that the headers or the frames are not those that the checksum was made for;
+    another length is seen here. An IPv4 datagram without a checksum stays without.
+    """
     udp_at = at + envelope_length - _UDP_HEADER
     ip_at = ip_start(buf, at, udp_at, LINK_ETHERNET)
     is_v4 = buf[ip_at] >> 4 == 4
@@ -103,10 +107,22 @@ def seal(buf: Any, at: int, envelope_length: int, length: int) -> None:
     if stored == 0 and is_v4:
         return
     pseudo = _pseudo_sum(buf, ip_at, is_v4, udp_length)
-    if changed or stored == _fold(pseudo):
+    if changed or is_changed or stored == _fold(pseudo):
         _put_u16(buf, udp_at + 6, 0)
         total = 0xFFFF ^ _fold(pseudo + _sum(buf, udp_at, udp_at + udp_length))
         _put_u16(buf, udp_at + 6, 0xFFFF if total == 0 else total)
+
+
+@kernel
+def port(buf: Any, at: int, envelope_length: int, which: int) -> int:
+    """The source (0) or destination (1) port of a datagram."""
+    return u16_be(buf, at + envelope_length - _UDP_HEADER + 2 * which)
+
+
+@kernel
+def set_port(buf: Any, at: int, envelope_length: int, which: int, value: int) -> None:
+    """Change the source (0) or destination (1) port; the checksum is to be made anew."""
+    _put_u16(buf, at + envelope_length - _UDP_HEADER + 2 * which, value)
 
 
 @kernel

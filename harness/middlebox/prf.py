@@ -50,7 +50,13 @@ def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
 
     `what` is made by `subject`; `place` is a position or an order of appearance.
     """
-    first, second, _, _ = philox(
+    return draws(seed, rule, what, place, attempt)[0]
+
+
+@kernel
+def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[int, int]:
+    """Two such numbers that have nothing to do with each other; the first is `draw`'s."""
+    first, second, third, fourth = philox(
         place & _LOW,
         (place >> 32) & _LOW,
         attempt & _LOW,
@@ -58,7 +64,7 @@ def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
         seed & _LOW,
         (seed >> 32) & _LOW,
     )
-    return first << 30 | second >> 2
+    return first << 30 | second >> 2, third << 30 | fourth >> 2
 
 
 @kernel

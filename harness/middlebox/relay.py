@@ -37,6 +37,7 @@ from harness.middlebox.libc import (
     wait_for,
 )
 from harness.middlebox.packet import AERON, FRAGMENT, STRAY, classify, seal, set_macs
+from harness.middlebox.readdress import Readdressed, make_readdressed, set_ports
 from harness.middlebox.state import BATCH_MAX, DECISIONS, Engine
 from harness.middlebox.waiting import next_due_ns
 from harness.middlebox.weather import Weather
@@ -76,6 +77,7 @@ class Relay(NamedTuple):
     timespec: Any  # int64[2], scratch
     lags: Any  # int64[2, buckets]
     counts: Any  # int64[2, 7]
+    readdressed: Readdressed
     weather: Weather
 
 
@@ -121,6 +123,7 @@ def make_relay(
         timespec=np.zeros(2, dtype=np.int64),
         lags=np.zeros((2, LAG_BUCKETS), dtype=np.int64),
         counts=np.zeros((2, 7), dtype=np.int64),
+        readdressed=make_readdressed(),
         weather=weather,
     )
 
@@ -205,6 +208,7 @@ def _take(relay: Relay, engine: Engine, side: int, index: int) -> None:
                 packet,
                 0,
                 envelope_length,
+                packet,
                 envelope_length,
                 frames_length,
             )
@@ -237,7 +241,17 @@ def _flush(relay: Relay, engine: Engine) -> None:
             at = datagram["at"]
             set_macs(outbox.buf, at, relay.macs, far)
             if datagram["foreign"] == 0:
-                seal(outbox.buf, at, datagram["envelope_length"], datagram["length"])
+                envelope_length, length = datagram["envelope_length"], datagram["length"]
+                is_changed = set_ports(
+                    relay.readdressed,
+                    outbox.buf,
+                    at,
+                    envelope_length,
+                    1 - far,
+                    datagram["source_port"],
+                )
+                is_changed |= datagram["is_changed"] != 0
+                seal(outbox.buf, at, envelope_length, length, is_changed)
             if skies.is_on(relay.weather, 1 - far):
                 _into_weather(relay, engine, index)
                 continue

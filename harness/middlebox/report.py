@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from harness.artifact.decision import LINKS
 from harness.artifact.frame_class import NAMES
-from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount
+from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount, RuleAccount
 from harness.artifact.weather_account import WeatherAccount
 from harness.middlebox import weather as skies
 from harness.middlebox.relay import (
@@ -25,6 +25,7 @@ from harness.middlebox.relay import (
 from harness.middlebox.rules import CLASSES
 from harness.middlebox.state import DATAGRAMS_IN, DECISIONS, Engine
 from harness.middlebox.weather import Weather, is_on
+from harness.scenario.case import Case
 
 
 class DecisionLog:
@@ -65,7 +66,15 @@ def link_account(engine: Engine, link: int) -> LinkAccount:
     )
 
 
-def ledger(engine: Engine, relay: Relay, kernel_drops: tuple[int, int]) -> Ledger:
+def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
+    """How often each rule of the case had to decide, and how often it struck."""
+    return {
+        fault.id: RuleAccount(tried=int(tried), struck=int(struck))
+        for fault, (tried, struck) in zip(case.faults, engine.tallies, strict=True)
+    }
+
+
+def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: tuple[int, int]) -> Ledger:
     """The whole account of a relay; what an interface refused to send has not left."""
     links = {}
     for link, name in enumerate(LINKS):
@@ -82,7 +91,7 @@ def ledger(engine: Engine, relay: Relay, kernel_drops: tuple[int, int]) -> Ledge
         account.kernel_drops = kernel_drops[link]
         account.lag_ns = lag_quantiles(relay.lags[link], int(counts[link, LAG_MAX]))
         links[name] = account
-    return Ledger(links)
+    return Ledger(links, rule_accounts(engine, case))
 
 
 def weather_account(weather: Weather, link: int) -> WeatherAccount:

@@ -1,41 +1,81 @@
-"""The case's faults as a table that a kernel can walk.
+"""The case's faults as a table that a kernel can walk: one record a rule, in file order.
 
-    case.faults[i]  ->  RULES[i]: links and classes as bit masks, share as a threshold of the draw
+    case.faults[i]  --compile-->  RULES[i]: what it looks at, when, how much, what it does
 
-Rules are tried in this order and the first that fires decides. Frame classes have a dense index
-here (Aeron's type codes have a gap, and our own classes lie far above).
+Links and frame classes are bit masks, shares are thresholds of a draw, `ALWAYS_LAST` stands for
+"no bound". Frame classes have a dense index here (Aeron's type codes have a gap, and our own
+classes lie far above).
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.artifact import decision, frame_class
 from harness.kernel import kernel
-from harness.middlebox.prf import DRAW_BITS, draw
-from harness.scenario.case import LINK_NAMES, Case, FaultCase
-from harness.scenario.units import BILLION
 
 CLASSES: tuple[int, ...] = tuple(sorted(frame_class.NAMES))
 """Frame class codes by class index."""
 
-SWAP_PATIENCE_NS = 1_000_000
-"""How long a swapped frame waits for a neighbour before it leaves alone."""
-
 NO_RULE = -1
+NOWHERE = -1
+"""In place of a stream ordinal: the rule waits for no point of a stream."""
+
+# What `place` may be.
+ANYWHERE, RANGE, TERM_START, TERM_END, STREAM_END = range(5)
+# What `chance` may be.
+INDEPENDENT, TWO_STATES, FOUR_STATES = range(3)
+# What `ending` may be.
+BY_TIME, BY_FRAMES, BY_ADVANCE, BY_CONSUMPTION, BY_REPETITION = range(5)
 
 RULE = np.dtype(
     [
-        ("threshold", "<i8"),  # fires when the draw is below
-        ("delay_ns", "<i8"),  # hold: how long; swap: how long at most
+        # what it looks at
         ("links", "<i8"),  # bit per link direction
         ("classes", "<i8"),  # bit per class index
+        ("session", "<i8"),  # number on its stream, 0 for all
+        ("flags_mask", "<i8"),
+        ("flags_value", "<i8"),
+        ("place", "<i8"),
+        ("place_start", "<i8"),
+        ("place_length", "<i8"),
+        ("place_every", "<i8"),  # 0: once
+        ("order_first", "<i8"),  # counted from 1, as attempts are
+        ("order_last", "<i8"),
+        ("order_every", "<i8"),
+        ("attempt_first", "<i8"),
+        ("attempt_last", "<i8"),
+        ("attempt_every", "<i8"),
+        ("longer_than", "<i8"),  # bytes of the frame in its datagram
+        # when
+        ("is_timed", "<i8"),
+        ("after_ns", "<i8"),
+        ("for_ns", "<i8"),  # 0: for ever
+        ("every_ns", "<i8"),  # 0: once
+        ("reached_ordinal", "<i8"),  # or NOWHERE
+        ("reached_position", "<i8"),
+        ("until_ordinal", "<i8"),  # or NOWHERE
+        ("until_position", "<i8"),
+        # how much
+        ("chance", "<i8"),
+        ("threshold", "<i8"),  # strikes when the draw is below: the long-run share
+        ("step_0", "<i8"),  # thresholds of a chain's shares, in the order of their fields
+        ("step_1", "<i8"),
+        ("step_2", "<i8"),
+        ("step_3", "<i8"),
+        ("step_4", "<i8"),
+        # what it does
         ("action", "<i8"),  # a code of harness.artifact.decision
+        ("delay_ns", "<i8"),  # hold, copy: how long; swap, displace: how long at most
+        ("ending", "<i8"),  # what ends a hold before `delay_ns` is over
+        ("ending_value", "<i8"),
+        ("copies", "<i8"),
+        ("bits", "<i8"),
+        ("cut_to", "<i8"),
+        ("first_forged", "<i8"),  # index of the first template
+        ("forged", "<i8"),  # count of templates
+        ("source_port", "<i8"),
     ]
 )
 
-_ACTIONS = {name: code for code, name in decision.ACTIONS.items()}
 _FIRST_OWN = frame_class.HEARTBEAT
 _FIRST_OWN_INDEX = CLASSES.index(frame_class.HEARTBEAT)
 _RSP_SETUP = frame_class.RSP_SETUP
@@ -43,24 +83,7 @@ _RSP_SETUP_INDEX = CLASSES.index(frame_class.RSP_SETUP)
 
 assert CLASSES[:_RSP_SETUP_INDEX] == tuple(range(_RSP_SETUP_INDEX))
 assert CLASSES[_FIRST_OWN_INDEX:] == tuple(range(_FIRST_OWN, _FIRST_OWN + 3))
-assert decision.LINKS == LINK_NAMES
-
-
-def compile_rules(case: Case) -> NDArray[Any]:
-    """The case's faults as records RULE."""
-    rules = np.zeros(len(case.faults), dtype=RULE)
-    for rule, fault in zip(rules, case.faults, strict=True):
-        rule["threshold"] = (fault.share_ppb << DRAW_BITS) // BILLION
-        rule["delay_ns"] = _delay_ns(fault)
-        rule["links"] = sum(1 << LINK_NAMES.index(name) for name in fault.links)
-        codes = {frame_class.CODES[name] for name in fault.frame_types}
-        rule["classes"] = sum(1 << CLASSES.index(code) for code in codes)
-        rule["action"] = _ACTIONS[fault.action]
-    return rules
-
-
-def _delay_ns(fault: FaultCase) -> int:
-    return SWAP_PATIENCE_NS if fault.action == "swap" else fault.hold_ns
+assert set(decision.ACTIONS) == set(range(1, 10))
 
 
 @kernel
@@ -69,18 +92,3 @@ def class_index(code: int) -> int:
     if code >= _FIRST_OWN:
         return code - _FIRST_OWN + _FIRST_OWN_INDEX
     return _RSP_SETUP_INDEX if code == _RSP_SETUP else code
-
-
-@kernel
-def first_that_fires(
-    rules: Any, seed: int, link: int, index: int, what: int, place: int, attempt: int
-) -> int:
-    """The rule that decides about a frame, or NO_RULE.
-
-    Shapes: rules RULE[n]; `index` is the frame's class index, the rest as for prf.draw
-    """
-    for rule in range(len(rules)):
-        applies = rules[rule]["links"] >> link & rules[rule]["classes"] >> index & 1
-        if applies and draw(seed, rule, what, place, attempt) < rules[rule]["threshold"]:
-            return rule
-    return NO_RULE

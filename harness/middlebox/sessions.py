@@ -25,8 +25,9 @@ SESSION = np.dtype(
         ("initial_term_id", "<i8"),
         ("term_length", "<i8"),
         ("region", "<i8"),  # first slot in the attempts table
-        ("swap_head", "<i8"),  # first of its waiting swapped frames, a slot of `waiting`, or NONE
-        ("swap_tail", "<i8"),
+        ("number", "<i8"),  # among the sessions of its stream, from 1
+        ("kept_head", "<i8"),  # first of its frames that wait for an event, a slot of `waiting`
+        ("kept_tail", "<i8"),  # both NONE when there are none
     ]
 )
 
@@ -93,12 +94,22 @@ def learn(
         sessions[known]["session_id"] = session_id
         sessions[known]["stream_id"] = stream_id
         sessions[known]["link"] = link
-        sessions[known]["swap_head"] = NONE
-        sessions[known]["swap_tail"] = NONE
+        sessions[known]["number"] = 1 + _sessions_of(sessions, count, stream_id)
+        sessions[known]["kept_head"] = NONE
+        sessions[known]["kept_tail"] = NONE
     sessions[known]["initial_term_id"] = initial_term_id
     sessions[known]["term_length"] = term_length
     sessions[known]["region"] = slots_used
     return max(count, known + 1), slots_used + wanted, True
+
+
+@kernel
+def _sessions_of(sessions: Any, count: int, stream_id: int) -> int:
+    found = 0
+    for index in range(count):
+        if sessions[index]["stream_id"] == stream_id:
+            found += 1
+    return found
 
 
 @kernel

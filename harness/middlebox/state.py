@@ -10,18 +10,27 @@ import numpy as np
 
 from harness.artifact.decision import DECISION, LINKS
 from harness.dissect.frames import FRAME, FRAME_ALIGNMENT
+from harness.kernel import kernel
+from harness.middlebox.compile import compile_rules, compile_templates, stream_ends
 from harness.middlebox.outbox import Outbox, make_outbox
-from harness.middlebox.rules import CLASSES, compile_rules
+from harness.middlebox.rules import CLASSES
 from harness.middlebox.sessions import SESSION, region_slots
+from harness.middlebox.templates import SOURCES
 from harness.middlebox.waiting import Waiting, make_waiting
 from harness.scenario.case import Case
 
 # Columns of `datagrams`, one row a link direction.
 DATAGRAMS_IN, DATAGRAMS_OUT, DATAGRAMS_DROPPED, DATAGRAMS_ADDED = range(4)
-# Columns of `frames`, by link direction and class index.
+# Columns of `frames`, by link direction and class index, in the order of FrameAccount's fields.
 FRAMES_IN, FRAMES_OUT, FRAMES_DROPPED, FRAMES_DUPLICATED, FRAMES_HELD, FRAMES_SWAPPED = range(6)
+FRAMES_FORGED, FRAMES_DAMAGED_FROM, FRAMES_DAMAGED_INTO = range(6, 9)
+FRAME_COLUMNS = 9
+# Columns of `tallies`, one row a rule.
+TRIED, STRUCK = range(2)
 # Cells of `state`.
-SEED, SESSIONS, SLOTS, DECISIONS, SWAPS, SWAP_BYTES, HOLD_OVERFLOWS, SESSION_OVERFLOWS = range(8)
+SEED, SESSIONS, SLOTS, DECISIONS, KEPT, KEPT_BYTES, HOLD_OVERFLOWS, SESSION_OVERFLOWS = range(8)
+FIRST_DATA_NS, COPIES_MAX, FORGED_MAX, FORGED_BYTES_MAX = range(8, 12)
+STATE_CELLS = 12
 
 SESSIONS_PER_STREAM = 8
 """Room for publications that come and go; each has a region of the attempts table."""
@@ -33,19 +42,44 @@ BATCH_MAX = 64
 """Datagrams that an owner may offer before it empties the decision log, whatever they hold."""
 
 
+@kernel
+def spread(state: Any, frames: int, length: int, envelope_length: int) -> tuple[int, int]:
+    """The most datagrams, and bytes of them, that a datagram of so many frames can become at once.
+
+    Forged frames are as long as those of all rules together, to be on the safe side.
+    """
+    copies = 1 + state[COPIES_MAX]
+    forged_bytes = state[FORGED_MAX] * envelope_length + state[FORGED_BYTES_MAX]
+    return (
+        frames * (copies + state[FORGED_MAX]),
+        copies * (length + frames * envelope_length) + frames * forged_bytes,
+    )
+
+
 class Engine(NamedTuple):
     """The state of one middlebox, for both directions of its link."""
 
     rules: Any  # RULE, in file order
+    chosen_streams: Any  # uint8[rule, stream ordinal]: 1 where a rule looks at a stream
+    spans: Any  # int64[rule, class index, 2]: first bit and count of the field that it damages
+    templates: Any  # TEMPLATE, of all rules one behind the other
+    patches: Any  # PATCH, of all templates one behind the other
+    template_buf: Any  # uint8, the bytes of all templates
+    chains: Any  # uint8[rule, sessions, then order-keyed subjects]: states
+    tallies: Any  # int64[rule, 2]
+    awake_since_ns: Any  # int64[rule], 0 while a rule waits for its point of a stream
     streams: Any  # int64: the case's stream ids in order; a place here is a stream ordinal
+    stream_ends: Any  # int64[stream ordinal]: position behind the last planned frame
+    reached: Any  # int64[stream ordinal]: position behind the farthest frame so far
     sessions: Any  # SESSION
     attempts: Any  # int64, see `sessions`
     orders: Any  # int64[link, class index, stream ordinal]: frames without a position so far
     datagrams: Any  # int64[link, 4]
-    frames: Any  # int64[link, class index, 6]
+    frames: Any  # int64[link, class index, FRAME_COLUMNS]
     decisions: Any  # DECISION, emptied by the owner
     row: Any  # FRAME[1]: what the frame at hand says
-    copies: Any  # int64: offsets of the frames of one datagram that leave twice
+    values: Any  # int64[m]: what the fields of a forged frame hold, see `templates`
+    copies: Any  # int64[n, 2]: offset of a frame of one datagram, and how often it leaves again
     waiting: Waiting
     outbox: Outbox
     state: Any  # int64, one cell each
@@ -53,30 +87,49 @@ class Engine(NamedTuple):
 
 def make_engine(case: Case, *, datagram_length_max: int, envelope_length_max: int) -> Engine:
     """An engine for a case, for datagrams and envelopes up to a length."""
+    rules, chosen_streams, spans = compile_rules(case)
+    templates, patches, template_buf = compile_templates(case)
+    state = np.zeros(STATE_CELLS, dtype=np.int64)
+    state[SEED] = case.seed
+    state[COPIES_MAX] = max((fault.copies for fault in case.faults), default=1)
+    state[FORGED_MAX] = max((len(fault.forged) for fault in case.faults), default=0)
+    state[FORGED_BYTES_MAX] = len(template_buf)
     slot_length = datagram_length_max + envelope_length_max
     slots = max(64, min(WAITING_SLOTS, WAITING_BYTES_MAX // slot_length))
     frames_max = 1 + datagram_length_max // FRAME_ALIGNMENT
-    waiting_length = slots * (slot_length + 64)
-    one_length = 2 * (datagram_length_max + frames_max * (envelope_length_max + 64))
     stream_ids = sorted(traffic.stream_id for traffic in case.traffic)
     regions = sum(region_slots(traffic.term_length) for traffic in case.traffic)
-    state = np.zeros(8, dtype=np.int64)
-    state[SEED] = case.seed
-    links, classes = len(LINKS), len(CLASSES)
+    links, classes, streams = len(LINKS), len(CLASSES), len(stream_ids)
+    sessions = SESSIONS_PER_STREAM * len(case.traffic)
+    one_datagrams, one_bytes = spread(
+        state, frames_max, datagram_length_max, envelope_length_max + 64
+    )
     return Engine(
-        rules=compile_rules(case),
+        rules=rules,
+        chosen_streams=chosen_streams,
+        spans=spans,
+        templates=templates,
+        patches=patches,
+        template_buf=template_buf,
+        chains=np.zeros((len(rules), sessions + links * classes * streams), dtype=np.uint8),
+        tallies=np.zeros((len(rules), 2), dtype=np.int64),
+        awake_since_ns=np.zeros(len(rules), dtype=np.int64),
         streams=np.array(stream_ids, dtype=np.int64),
-        sessions=np.zeros(SESSIONS_PER_STREAM * len(case.traffic), dtype=SESSION),
+        stream_ends=stream_ends(case),
+        reached=np.zeros(streams, dtype=np.int64),
+        sessions=np.zeros(sessions, dtype=SESSION),
         attempts=np.zeros(SESSIONS_PER_STREAM * regions, dtype=np.int64),
-        orders=np.zeros((links, classes, len(stream_ids)), dtype=np.int64),
+        orders=np.zeros((links, classes, streams), dtype=np.int64),
         datagrams=np.zeros((links, 4), dtype=np.int64),
-        frames=np.zeros((links, classes, 6), dtype=np.int64),
+        frames=np.zeros((links, classes, FRAME_COLUMNS), dtype=np.int64),
         decisions=np.zeros(max(DECISIONS_KEPT_MIN, 2 * BATCH_MAX * frames_max), dtype=DECISION),
         row=np.zeros(1, dtype=FRAME),
-        copies=np.zeros(frames_max, dtype=np.int64),
+        values=np.zeros(len(SOURCES), dtype=np.int64),
+        copies=np.zeros((frames_max, 2), dtype=np.int64),
         waiting=make_waiting(slots, slot_length),
         outbox=make_outbox(
-            max(OUTBOX_DATAGRAMS, slots + 2 * frames_max), waiting_length + 2 * one_length
+            max(OUTBOX_DATAGRAMS, slots + 2 * one_datagrams),
+            slots * (slot_length + 64) + 2 * one_bytes,
         ),
         state=state,
     )

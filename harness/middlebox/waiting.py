@@ -4,8 +4,9 @@
     free   | slot 1 | slot 2 | ...               a stack
     bytes  slot 0 [envelope | frame] ...
 
-A slot stays in the heap until its due time even when its frame has left before (a swapped frame
-whose neighbour came); it is `vacated` then, and only its place is kept. Knows no rule, no stream.
+A slot stays in the heap until its due time even when its frame has left before (since the event
+came that it waited for); it is `vacated` then, and only its place is kept. Knows no rule and no
+stream.
 """
 
 from typing import Any, NamedTuple
@@ -20,10 +21,13 @@ WAITER = np.dtype(
         ("order", "<i8"),  # of arrival, to break ties
         ("link", "<i8"),
         ("index", "<i8"),  # class index of the frame
-        ("session", "<i8"),  # whose swap list it is on, or -1
+        ("session", "<i8"),  # on whose list it waits for an event, or -1
         ("next", "<i8"),  # in that list, or -1
         ("envelope_length", "<i8"),
         ("frame_length", "<i8"),
+        ("ending", "<i8"),  # the event, one of `rules`
+        ("value", "<i8"),  # frames still to pass, or the position that must be reached
+        ("is_freed", "<i8"),  # the event has come
         ("vacated", "<i8"),
     ]
 )
@@ -68,6 +72,7 @@ def take(waiting: Waiting, due_ns: int) -> int:
     waiter["order"] = waiting.counts[ORDER]
     waiter["session"] = NONE
     waiter["next"] = NONE
+    waiter["is_freed"] = 0
     waiter["vacated"] = 0
     waiting.counts[ORDER] += 1
     _push(waiting, slot)

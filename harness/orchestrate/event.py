@@ -28,6 +28,9 @@ class RunEvent:
     run_count: int
     scenario: str
     seed: int
+    pair: str = ""
+    """Who sends to whom, such as `ours to pyaeron`."""
+
     phase: str = ""
     text: str = ""
     """One line for a person; for a verdict, its reason."""
@@ -45,7 +48,7 @@ class RunEvent:
     """NAKs that all drivers have sent so far."""
 
     outcome: str = ""
-    """For a verdict: FAIL, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
+    """For a verdict: FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
 
 
 OnEvent = Callable[[RunEvent], None]

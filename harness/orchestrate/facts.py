@@ -9,6 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from harness.artifact.counter_sample import read_counters
+from harness.artifact.documents import DocumentError
+from harness.dissect import counter_key
+
 DISTRIBUTIONS = ("windtunnel", "numpy", "numba", "pydantic", "scapy")
 
 
@@ -35,7 +39,17 @@ def host_facts() -> dict[str, Any]:
             "/sys/devices/system/clocksource/clocksource0/current_clocksource"
         ),
         "effective_user_id": os.geteuid(),
+        "ticks_per_second": os.sysconf("SC_CLK_TCK"),
     }
+
+
+def driver_version(counters: Path) -> str:
+    """Return what a driver said of its build in its counters, or "" if nothing is known."""
+    try:
+        found = read_counters(counters) or []
+    except (DocumentError, OSError):
+        return ""
+    return counter_key.software_version(found)
 
 
 def steal_ticks() -> int:

@@ -6,13 +6,14 @@
                                                                      (the lab goes down after)
 
     start: captures, relay, drivers and samplers at once, then wait until each is ready
-    stop:  workloads, samplers (last sample), drivers, relay, captures: from the traffic outwards
+    stop:  workloads, drivers, samplers (last sample, logs), relay, captures
 
 A run that fails keeps all evidence it has and says why in its manifest. Refuses to judge.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.artifact.host_facts import SnmpFacts, udp_lines
-from harness.artifact.manifest import Manifest, Phase
+from harness.artifact.manifest import Manifest, Phase, SubjectFacts
 from harness.artifact.run_dir import RunDir
 from harness.capture import sniffer
 from harness.orchestrate import facts, space, subject, traffic, watch
@@ -32,7 +33,7 @@ from harness.orchestrate.lab import MID, Lab, LabError
 from harness.orchestrate.netem import Netem
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.state import MEMORY_ROOT
-from harness.orchestrate.subject import Subject
+from harness.orchestrate.subject import CANNOT_START_EXIT_CODES, Pair, Subject
 from harness.orchestrate.watch import RunFailed, Watched
 from harness.scenario.case import Case, resolve
 from harness.scenario.case import Payload as CasePayload
@@ -64,8 +65,19 @@ class Order:
     folder: RunDir
     fidelity: Fidelity
     command: tuple[str, ...]
-    subject: Subject
+    tested: Pair
     sabotage: str
+    runs: Path
+    """The folder of all runs, which a lab can see and in which it notes what it changes."""
+
+    def side(self, host: str) -> str:
+        """Which side of the pair a host is."""
+        return "publisher" if host == self.scenario.traffic[0].from_host else "subscriber"
+
+    def subject(self, host: str) -> Subject:
+        """Who is tested on a host."""
+        tested = self.tested
+        return tested.publisher if self.side(host) == "publisher" else tested.subscriber
 
 
 class Run:
@@ -86,6 +98,10 @@ class Run:
             seed=order.seed,
             fidelity=order.fidelity,
             command=list(order.command),
+            subjects={
+                host: SubjectFacts(order.side(host), order.subject(host).name)
+                for host in self._hosts
+            },
             versions=facts.versions(),
             host_facts=facts.host_facts(),
             sabotage=order.sabotage,
@@ -142,6 +158,15 @@ class Run:
         self._case.write(folder.case)
 
     def _start(self) -> None:
+        try:
+            self._start_all()
+        except RunFailed:
+            for driver in self._of("driver"):
+                if driver.process.poll() in CANNOT_START_EXIT_CODES:
+                    raise traffic.Unsupported(driver.died()) from None
+            raise
+
+    def _start_all(self) -> None:
         captures = [self._start_capture(host) for host in self._hosts]
         relay = self._start_relay()
         drivers = [self._start_driver(host) for host in self._hosts]
@@ -215,7 +240,8 @@ class Run:
 
     def _stop(self, hurry: bool) -> None:
         workloads = ("publisher", "subscriber", "saboteur")
-        for roles in (workloads, ("sampler",), ("driver",), ("relay",)):
+        # What is read after the drivers' end is final: no counter and no log changes any more.
+        for roles in (workloads, ("driver",), ("sampler",), ("relay",)):
             self._end(*roles)
         if not hurry and self._netem is not None:
             self._close_netem(self._netem)
@@ -244,6 +270,7 @@ class Run:
         folder = self.order.folder
         self.manifest.processes = [each.facts(folder.path) for each in self._watched]
         self.manifest.host_facts["steal_ticks"] = facts.steal_ticks() - self._steal_ticks
+        self._note_versions()
         for host in self._hosts:
             log = folder.capture_log(host)
             if log.exists():
@@ -257,6 +284,15 @@ class Run:
                     self.manifest.errors.append(f"statistics of host {host}: {error}")
                     continue
                 SnmpFacts(self._snmp_before[host], after).write(folder.host(host).snmp)
+
+    def _note_versions(self) -> None:
+        """Note what each driver says of its build, for people also beside the command."""
+        remarks = []
+        for host, tested in self.manifest.subjects.items():
+            tested.version = facts.driver_version(self.order.folder.host(host).counters)
+            remarks.append(f"{host}: {tested.peer} {tested.version}".rstrip())
+        with contextlib.suppress(OSError), self.order.folder.repro.open("a") as repro:
+            repro.write(f"# {', '.join(remarks)}\n")
 
     # ---- processes ----
 
@@ -303,9 +339,16 @@ class Run:
         return f"{self.lab.shared_memory(host)}/aeron"
 
     def _start_driver(self, host: str) -> Watched:
-        argv = self.order.subject.driver_command(self.lab.python(host), self._directory(host))
-        env = self.order.subject.environment
-        return self._spawn("driver", host, argv, self.order.folder.host(host).driver_log, env)
+        tested, where = self.order.subject(host), self._where(host)
+        log = self.order.folder.host(host).driver_log
+        env = tested.variables(*where)
+        return self._spawn("driver", host, tested.driver_command(*where), log, env)
+
+    def _where(self, host: str) -> tuple[str, str, str]:
+        """What a subject's words leave open: interpreter, driver's directory, libraries."""
+        brought = self.order.subject(host).libraries
+        libraries = "" if brought is None else self.lab.path(brought)
+        return self.lab.python(host), self._directory(host), libraries
 
     def _start_sampler(self, host: str) -> Watched:
         files = self.order.folder.host(host)
@@ -319,7 +362,8 @@ class Run:
     def _start_workload(self, role: str, host: str, traffic_id: str) -> Watched:
         files = self.order.folder.host(host)
         log = files.saboteur_log if role == "saboteur" else getattr(files, role)(traffic_id).log
-        argv = self.order.subject.workload_command(
+        tested = self.order.subject(host)
+        argv = tested.workload_command(
             self.lab.python(host),
             role,
             case=self.lab.path(self.order.folder.case),
@@ -328,7 +372,7 @@ class Run:
             out=self.lab.path(files.path),
         )
         argv += subject.sabotage_arguments(role, self.order.sabotage)
-        return self._spawn(role, host, argv, log, self.order.subject.environment)
+        return self._spawn(role, host, argv, log, tested.variables(*self._where(host)))
 
     def _start_saboteur(self) -> None:
         if subject.SABOTAGE_ROLES.get(self.order.sabotage) == "saboteur":

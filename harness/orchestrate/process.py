@@ -101,6 +101,36 @@ class LocalProcess:
         return tail_of(self.log, lines)
 
 
+class Companion:
+    """A program of ours in a session of its own, which shares one open descriptor with us."""
+
+    def __init__(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, keep: int
+    ) -> None:
+        try:
+            self._popen = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                env=dict(env),
+                cwd=cwd,
+                pass_fds=(keep,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise LabError(f"{' '.join(argv)} cannot be started: {error}") from error
+
+    def terminate(self) -> None:
+        self._popen.terminate()
+
+    def end(self, timeout_s: float) -> int:
+        """Wait for the end, kill it when the time is over, and return the exit code."""
+        try:
+            return self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            return self._popen.wait()
+
+
 class Keeper:
     """A process that does the cleaning if the harness dies before it could."""
 

@@ -1,6 +1,6 @@
 """From a list of scenario files to the end of a suite.
 
-    files --load--> planned runs --SuiteUnderWay--> SuiteResult
+    files --load--> planned runs --suite--> orders --pool--> SuiteResult
 
 Nothing is started, and nothing is written, before all scenarios are known to be sound and this
 machine is known to be able to make a run. Refuses to know what happens in a run.
@@ -9,17 +9,28 @@ machine is known to be able to make a run. Refuses to know what happens in a run
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.orchestrate import labs, payload, subject
+from harness.artifact.run_dir import new_suite_id
+from harness.orchestrate import labs, payload, pool, subject
 from harness.orchestrate.cancel import Cancellation, Cancelled
-from harness.orchestrate.event import OnEvent, ignore
+from harness.orchestrate.event import OnEvent, RunEvent, ignore
 from harness.orchestrate.lab import LabError
+from harness.orchestrate.one_run import Made
 from harness.orchestrate.payload import Payload
-from harness.orchestrate.phases import Fidelity
-from harness.orchestrate.subject import OURS, Subject
-from harness.orchestrate.suite import Planned, RunResult, SuiteResult, SuiteUnderWay
+from harness.orchestrate.phases import Fidelity, Order
+from harness.orchestrate.subject import OURS_WITH_OURS, Pair
+from harness.orchestrate.suite import (
+    Circumstances,
+    Planned,
+    RunResult,
+    SuiteResult,
+    SuiteUnderWay,
+)
 from harness.scenario.case import run_seeds
+from harness.scenario.known import KnownFailure
 from harness.scenario.loader import load_scenario
 from harness.scenario.model import Backend, Scenario
 
@@ -62,10 +73,12 @@ def run_suite(
     out: Path = Path("runs"),
     on_event: OnEvent = ignore,
     sabotage: str | None = None,
-    tested: Subject = OURS,
+    tested: Pair = OURS_WITH_OURS,
+    jobs: int = 1,
+    known: Sequence[KnownFailure] = (),
     backend: Backend | None = None,
 ) -> SuiteResult:
-    """Make and judge every run of every scenario.
+    """Make and judge every run of every scenario, at most `jobs` of them at once.
 
     Raises ScenarioError (a file is wrong) or LabError (this machine cannot make any run) before
     anything is started. Afterwards every outcome is in the result, and a signal ends the suite
@@ -77,24 +90,47 @@ def run_suite(
     labs.require(fidelity)
     out = out.resolve()
     try:
-        sent = _payload(out / PAYLOAD_STORE, payload_file)
-        suite = SuiteUnderWay(out, fidelity, planned, sent, on_event, sabotage or "", tested)
-        _make_runs(suite, len(planned))
+        sent = payload_of(out / PAYLOAD_STORE, payload_file)
+        common = Circumstances(out, fidelity, sent, sabotage or "", tested, tuple(known))
+        suite = SuiteUnderWay(out / new_suite_id(datetime.now(UTC)), common)
+        _make_runs(suite, [suite.order(each) for each in planned], jobs, on_event)
     except OSError as error:
         raise LabError(f"{error.filename or out}: {error.strerror}") from error
     return suite.result
 
 
-def _make_runs(suite: SuiteUnderWay, count: int) -> None:
+def _make_runs(suite: SuiteUnderWay, orders: Sequence[Order], jobs: int, on_event: OnEvent) -> None:
+    def on_made(index: int, made: Made) -> None:
+        noted = suite.note(orders[index], made)
+        on_event(
+            verdict_event(orders, index, replace(made, outcome=noted.outcome, reason=noted.reason))
+        )
+
     with Cancellation() as cancellation:
         try:
-            for index in range(count):
-                suite.make_run(index, cancellation)
+            pool.make_runs(
+                orders, jobs=jobs, on_event=on_event, on_made=on_made, cancellation=cancellation
+            )
         except Cancelled as cancelled:
             suite.close(cancelled)
         else:
             suite.close()
 
 
-def _payload(store: Path, file: Path | None) -> Payload:
+def verdict_event(orders: Sequence[Order], index: int, made: Made) -> RunEvent:
+    """Return the last event of a run."""
+    return RunEvent(
+        kind="verdict",
+        run_index=index,
+        run_count=len(orders),
+        scenario=orders[index].scenario.name,
+        seed=orders[index].seed,
+        pair=orders[index].tested.name,
+        outcome=made.outcome,
+        text=made.reason,
+    )
+
+
+def payload_of(store: Path, file: Path | None) -> Payload:
+    """Return what is sent: a file that was named, or the archive that every machine has."""
     return payload.default_payload(store) if file is None else payload.file_payload(store, file)

@@ -1,6 +1,7 @@
 """Is there room for a run? Asked before anything starts, answered with numbers.
 
-    disk     per byte of traffic: the delivered messages, and two captures with their headers
+    disk     per byte of traffic: the delivered messages, and two captures with their headers;
+             per traffic and side: the copy of a log buffer, unless it is too long to be kept
     memory   per host: a cnc file; per traffic and side: a log buffer of three terms
 
 The figures are upper estimates of what the run will write, plus a reserve that keeps the machine
@@ -13,6 +14,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.capture.log_holder import COPIED_BYTES_MAX, LOG_LENGTH_MAX
 from harness.orchestrate.lab import LabError
 from harness.scenario.channel import parse_channel
 from harness.scenario.model import Scenario
@@ -38,13 +40,17 @@ class Need:
 def need(scenario: Scenario) -> Need:
     """Estimate what a run of a scenario will write."""
     traffic_bytes = sum(traffic.content.total_bytes for traffic in scenario.traffic)
-    logs = sum(
-        SIDES * (TERMS * parse_channel(traffic.channel).term_length + LOG_METADATA_BYTES)
+    lengths = [
+        TERMS * parse_channel(traffic.channel).term_length + LOG_METADATA_BYTES
         for traffic in scenario.traffic
-    )
+    ]
+    logs = SIDES * sum(lengths)
+    kept = SIDES * sum(length for length in lengths if length <= LOG_LENGTH_MAX)
+    hosts = len(scenario.network.hosts)
+    disk = int(traffic_bytes * DISK_PER_TRAFFIC_BYTE) + min(kept, hosts * COPIED_BYTES_MAX)
     return Need(
-        disk_bytes=int(traffic_bytes * DISK_PER_TRAFFIC_BYTE) + DISK_RESERVE_BYTES,
-        memory_bytes=len(scenario.network.hosts) * CNC_BYTES + logs + MEMORY_RESERVE_BYTES,
+        disk_bytes=disk + DISK_RESERVE_BYTES,
+        memory_bytes=hosts * CNC_BYTES + logs + MEMORY_RESERVE_BYTES,
     )
 
 

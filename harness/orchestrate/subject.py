@@ -1,6 +1,6 @@
 """The command lines of everything that a run starts, apart from the capture tool.
 
-    driver      python -m driver --dir D
+    driver      python -m driver --dir D          (ours; other peers have commands of their own)
     publisher   python -m harness.workload publisher --case F --traffic ID --aeron-dir D --out DIR
     subscriber  python -m harness.workload subscriber ... (the same)
     saboteur    python -m harness.workload saboteur ... --sabotage NAME (the same)
@@ -14,11 +14,16 @@ failed them, or with 127 if it cannot do what the scenario asks for.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 READY = "ready"
 PROGRESS = "progress "
 UNSUPPORTED_EXIT_CODE = 127
+CANNOT_START_EXIT_CODES = (126, 127)
+"""How a driver ends that this machine cannot execute: as of a shell, `env`, or the linker."""
+
 SAMPLE_INTERVAL = "5ms"
 
 SABOTAGE_ROLES = {
@@ -32,19 +37,44 @@ SABOTAGE_ROLES = {
 SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
+PYTHON = "{python}"
+DIRECTORY = "{dir}"
+LIBRARIES = "{libraries}"
+"""What stands in a subject's words for things that differ from place to place."""
+
+WORKLOAD = ("-m", "harness.workload")
+"""Our publisher and subscriber, which can attach to any driver."""
+
+
 @dataclass(frozen=True)
 class Subject:
     """What is tested: how its driver and its workloads are started."""
 
     name: str
     driver: tuple[str, ...]
-    """Arguments after the interpreter; the driver's directory follows as `--dir`."""
+    """The driver's command line, with `PYTHON`, `DIRECTORY` and `LIBRARIES` left open."""
 
-    workload: tuple[str, ...]
+    workload: tuple[str, ...] = WORKLOAD
+    """Arguments after the interpreter."""
+
     environment: dict[str, str] = field(default_factory=dict)
+    """Variables of all its processes, with the same left open."""
 
-    def driver_command(self, python: str, directory: str) -> list[str]:
-        return [python, *self.driver, "--dir", directory]
+    libraries: Path | None = None
+    """A folder below that of the runs whose files it needs in every place; None if it needs none.
+    """
+
+    missing: str = ""
+    """Why it cannot be started on this machine; empty if it can."""
+
+    def driver_command(self, python: str, directory: str, libraries: str = "") -> list[str]:
+        return [_filled_in(word, python, directory, libraries) for word in self.driver]
+
+    def variables(self, python: str, directory: str, libraries: str = "") -> dict[str, str]:
+        return {
+            name: _filled_in(value, python, directory, libraries)
+            for name, value in self.environment.items()
+        }
 
     def workload_command(
         self, python: str, role: str, *, case: str, traffic: str, directory: str, out: str
@@ -58,10 +88,38 @@ class Subject:
         ]
 
 
+def _filled_in(word: str, python: str, directory: str, libraries: str) -> str:
+    found = word.replace(PYTHON, python).replace(DIRECTORY, directory)
+    return found.replace(LIBRARIES, libraries)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Who is tested against whom: the subject on each side of a stream."""
+
+    publisher: Subject
+    """On the host that the first stream comes from."""
+
+    subscriber: Subject
+    """On every other host."""
+
+    @property
+    def missing(self) -> str:
+        """Why this pair cannot be had on this machine; empty if it can."""
+        found = {f"{each.name}: {each.missing}" for each in self if each.missing}
+        return "; ".join(sorted(found))
+
+    @property
+    def name(self) -> str:
+        return f"{self.publisher.name} to {self.subscriber.name}"
+
+    def __iter__(self) -> Iterator[Subject]:
+        return iter((self.publisher, self.subscriber))
+
+
 OURS = Subject(
     name="ours",
-    driver=("-m", "driver"),
-    workload=("-m", "harness.workload"),
+    driver=(PYTHON, "-m", "driver", "--dir", DIRECTORY),
     # Two hosts share one machine here: one thread a driver, and short sleeps instead of spinning,
     # so that neither the relay nor the other host starves.
     environment={
@@ -72,6 +130,8 @@ OURS = Subject(
         "WINDTUNNEL_UDP_OFFLOAD": "false",
     },
 )
+
+OURS_WITH_OURS = Pair(OURS, OURS)
 
 
 def sabotage_arguments(role: str, sabotage: str) -> list[str]:

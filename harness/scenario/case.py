@@ -10,24 +10,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from harness.scenario.channel import fill_in, parse_channel
-from harness.scenario.model import LONGEST, SEED_MAX, Action, Scenario, Traffic
-from harness.scenario.sense import link_directions, longest_message
+from harness.scenario.fault_case import FaultCase, LinkName, resolve_fault
+from harness.scenario.fault_sense import link_directions
+from harness.scenario.model import LONGEST, SEED_MAX, Scenario, Traffic
+from harness.scenario.part import Part
+from harness.scenario.sense import longest_message
 from harness.scenario.weather_case import WeatherCase, weather_case
 
 SCHEMA: Literal["windtunnel-case/1"] = "windtunnel-case/1"
-LinkName = Literal["a->b", "b->a"]
 LINK_NAMES: tuple[LinkName, LinkName] = ("a->b", "b->a")
 """Link directions in ledger and decision log: `a` is the link's first host, `b` its second."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Payload(_Part):
+class Payload(Part):
     """The file whose bytes are sent."""
 
     path: str
@@ -35,14 +33,14 @@ class Payload(_Part):
     length_bytes: int
 
 
-class HostCase(_Part):
+class HostCase(Part):
     """A host and its address."""
 
     name: str
     address: str
 
 
-class TrafficCase(_Part):
+class TrafficCase(Part):
     """One stream: who sends what to whom."""
 
     id: str
@@ -69,33 +67,14 @@ class TrafficCase(_Part):
     longest_bytes: int
 
 
-class FaultCase(_Part):
-    """One rule of the middlebox."""
-
-    id: str
-    links: tuple[LinkName, ...]
-    frame_types: tuple[str, ...]
-    """Names of frame classes."""
-    action: Action
-    share_ppb: int
-    """Requested share of the matching frames, in parts per billion."""
-    hold_ns: int
-    """How long a held frame stays; 0 for other actions."""
-
-    @property
-    def share(self) -> float:
-        """The requested share as a number from 0 to 1."""
-        return self.share_ppb / 1e9
-
-
-class CheckCase(_Part):
+class CheckCase(Part):
     """A check of the subject, by name."""
 
     name: str
     arguments: dict[str, Any]
 
 
-class Case(_Part):
+class Case(Part):
     """All that a run is asked to do."""
 
     schema_name: Literal["windtunnel-case/1"] = Field(default=SCHEMA, alias="schema")
@@ -224,14 +203,13 @@ def _weather(scenario: Scenario) -> tuple[WeatherCase, ...]:
 def _faults(scenario: Scenario) -> tuple[FaultCase, ...]:
     first, second = scenario.network.link.between
     names = {(first, second): LINK_NAMES[0], (second, first): LINK_NAMES[1]}
+    stream_ids = sorted(traffic.stream_id for traffic in scenario.traffic)
+    ordinals = {stream_id: ordinal for ordinal, stream_id in enumerate(stream_ids)}
     return tuple(
-        FaultCase(
-            id=fault.id,
-            links=tuple(names[each] for each in link_directions(scenario, fault.where.link)),
-            frame_types=fault.what.types,
-            action=fault.act.action,
-            share_ppb=fault.act.share_ppb,
-            hold_ns=0 if fault.act.hold is None else fault.act.hold.delay_ns,
+        resolve_fault(
+            fault,
+            ordinals,
+            [names[each] for each in link_directions(scenario, fault.where.link)],
         )
         for fault in scenario.faults
     )

@@ -21,6 +21,8 @@ ALIGNMENT = 32
 _PREFIX = "aeron:udp?"
 _SIZE = re.compile(r"(\d+)([kmgKMG]?)")
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_DURATION = re.compile(r"(\d+)(ns|us|ms|s|)")
+_NANOSECONDS = {"": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
@@ -59,6 +61,22 @@ class Channel:
     @property
     def receiver_window_bytes(self) -> int | None:
         return self._size("rcv-wnd", 0) or None
+
+    @property
+    def nak_delay_ns(self) -> int | None:
+        """How long a receiver waits before it asks for a frame; None when its default holds."""
+        text = self.parameters.get("nak-delay")
+        if text is None:
+            return None
+        match = _DURATION.fullmatch(text)
+        if match is None:
+            raise ValueError(f"nak-delay={text}: expected a number followed by ns, us, ms or s")
+        return int(match[1]) * _NANOSECONDS[match[2]]
+
+    @property
+    def signals_end(self) -> bool:
+        """Whether the publication tells its readers that it has ended."""
+        return self._flag("eos", True)
 
     @property
     def initial_term_id(self) -> int | None:

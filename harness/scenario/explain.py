@@ -7,13 +7,24 @@ depends on its seed, gives the exact ones.
 import math
 from collections.abc import Iterator
 
-from harness.scenario.case import Case, FaultCase, TrafficCase
+from harness.scenario.case import Case, TrafficCase
 from harness.scenario.channel import ALIGNMENT, HEADER_LENGTH
 from harness.scenario.explain_weather import weather_lines
+from harness.scenario.fault_case import FaultCase
 from harness.scenario.units import format_bytes, format_duration, format_share
 
 _SAMPLES = 4096
-_VERBS = {"drop": "dropped", "duplicate": "sent twice", "hold": "held back", "swap": "swapped"}
+_VERBS = {
+    "drop": "dropped",
+    "duplicate": "sent twice",
+    "hold": "held back",
+    "swap": "swapped",
+    "displace": "overtaken",
+    "corrupt": "damaged",
+    "truncate": "cut off",
+    "inject": "followed by forged frames",
+    "readdress": "sent from another port",
+}
 
 
 def expected_data_frames(traffic: TrafficCase) -> float:

@@ -6,9 +6,9 @@ All faults of a file are reported at once. A mark is kept for each key and each 
 fault found later, by its path, can be shown where it is written.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -17,7 +17,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from harness.scenario.model import Scenario
 from harness.scenario.problem import Problem
 from harness.scenario.sense import problems
+from harness.scenario.table import Table
 
+_TABLE = TypeVar("_TABLE", bound=Table)
 SUFFIX = ".yaml"
 ROOT_FOLDER = "scenarios"
 Mark = tuple[int, int]
@@ -52,16 +54,23 @@ def load_scenario(file: Path) -> Scenario:
 
 def parse_scenario(text: str, source: str) -> Scenario:
     """Check a scenario's text; `source` is the name by which errors call it."""
+    return parse_table(text, source, Scenario, problems)
+
+
+def parse_table(
+    text: str, source: str, model: type[_TABLE], find: Callable[[_TABLE], list[Problem]]
+) -> _TABLE:
+    """Check the text of a table of any model, then what `find` has against it."""
     document = _Document(text, source)
     try:
-        scenario = Scenario.model_validate(document.value)
+        table = model.model_validate(document.value)
     except ValidationError as error:
-        found = [Problem(_path(each["loc"], document), _text(each)) for each in _causes(error)]
+        found = [Problem(_path(each, document), _text(each)) for each in _causes(error)]
         raise ScenarioError(document.locate(found)) from error
-    found = problems(scenario)
+    found = find(table)
     if found:
         raise ScenarioError(document.locate(found))
-    return scenario
+    return table
 
 
 def _causes(error: ValidationError) -> list[Any]:
@@ -78,15 +87,13 @@ def _causes(error: ValidationError) -> list[Any]:
     ]
 
 
-def _path(loc: tuple[str | int, ...], document: "_Document") -> tuple[str | int, ...]:
+def _path(error: Any, document: "_Document") -> tuple[str | int, ...]:
     """The part of pydantic's path that is in the file, plus a missing key if that is the fault."""
     path: tuple[str | int, ...] = ()
-    for step in loc:
+    for step in error["loc"]:
         if (*path, step) in document.marks:
             path = (*path, step)
-    if loc != path and isinstance(loc[-1], str) and loc[-1:] != path[-1:]:
-        return (*path, loc[-1])
-    return path
+    return (*path, error["loc"][-1]) if error["type"] == "missing" else path
 
 
 def _text(error: Any) -> str:

@@ -3,7 +3,7 @@
     Scenario
       seeds     network --- link --- weather
       traffic[] --- content --- message
-      faults[]  --- where, what, act
+      faults[]  --- where, what, when, act
       expect[]  budget
 
 Shape and units are checked here; what is well-formed and yet cannot happen is found by `sense`.
@@ -12,9 +12,11 @@ Unknown keys are errors. Keys that are words of Python or lack a unit have anoth
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from harness.scenario.quantities import NUMBER, Bytes, Duration, Name, Share, Table, quantity
+from harness.scenario import applies
+from harness.scenario.fault import Fault
+from harness.scenario.table import NUMBER, Bytes, Duration, Name, Share, Table, quantity
 from harness.scenario.units import parse_bytes
 from harness.scenario.weather import Weather
 
@@ -26,14 +28,6 @@ Backend = Literal["relay", "netem"]
 LONGEST: Literal["max"] = "max"
 """In place of a message length: the longest that the term length allows."""
 
-Action = Literal["drop", "duplicate", "hold", "swap"]
-ACTIONS: tuple[Action, ...] = ("drop", "duplicate", "hold", "swap")
-FrameType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"]
-
-
-def _one_or_many(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
 
 def _bytes_or_longest(value: object) -> object:
     return value if value == LONGEST else parse_bytes(value)
@@ -44,6 +38,8 @@ def _check(value: object) -> object:
         return {"name": value, "arguments": {}}
     if isinstance(value, dict) and len(value) == 1:
         ((name, arguments),) = value.items()
+        if isinstance(arguments, dict) and applies.KEY in arguments:
+            applies.check_applies(arguments[applies.KEY])
         return {"name": name, "arguments": arguments}
     raise ValueError("expected the name of a check, or one name with its arguments")
 
@@ -130,78 +126,6 @@ class Traffic(Table):
     content: Content
 
 
-class Where(Table):
-    """The links on which a rule looks at frames."""
-
-    link: str = Field(pattern=r"^(both|[a-z0-9-]+->[a-z0-9-]+)$")
-    """A direction such as `a->b`, or `both`."""
-
-
-class What(Table):
-    """The frames to which a rule applies."""
-
-    types: Annotated[tuple[FrameType, ...], BeforeValidator(_one_or_many)] = Field(
-        alias="type", strict=False, min_length=1
-    )
-    """One frame type or a list of them. DATA does not include HEARTBEAT."""
-
-
-class Hold(Table):
-    """Keep some frames back for a while."""
-
-    share: Share
-    """Of the frames that match; per cent."""
-
-    delay_ns: Duration = Field(alias="for", gt=0, le=10_000_000_000)
-    """How long; up to 10s."""
-
-
-class Act(Table):
-    """What happens to a share of the matching frames: exactly one key."""
-
-    drop: Share | None = None
-    """Per cent of the frames that never leave."""
-
-    duplicate: Share | None = None
-    """Per cent of the frames that leave twice."""
-
-    hold: Hold | None = None
-    """Frames that leave late."""
-
-    swap: Share | None = None
-    """Per cent of the frames that leave right after the next one of their stream and link."""
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> "Act":
-        given = [name for name in ACTIONS if getattr(self, name) is not None]
-        if len(given) != 1 or len(self.model_fields_set) != 1:
-            raise ValueError("expected exactly one of drop, duplicate, hold, swap")
-        return self
-
-    @property
-    def action(self) -> Action:
-        """The name of the one act."""
-        return next(name for name in ACTIONS if getattr(self, name) is not None)
-
-    @property
-    def share_ppb(self) -> int:
-        """The share of frames, in parts per billion."""
-        if self.hold is not None:
-            return self.hold.share
-        return int(getattr(self, self.action))
-
-
-class Fault(Table):
-    """One rule; for each frame rules are tried in file order, and the first that fires decides."""
-
-    id: Name
-    """Unique in the scenario."""
-
-    where: Where
-    what: What
-    act: Act
-
-
 class Check(Table):
     """A condition of the subject, by the name it has in the judge's registry."""
 
@@ -214,6 +138,10 @@ class Budget(Table):
 
     wall_ns: Duration = Field(default=120_000_000_000, alias="wall", gt=0)
     """Real time of one run, from the first process to the last; default 120s."""
+
+    failures: Share | None = None
+    """Share of runs that may fail without the scenario failing, never by a wrong byte or a broken
+    law of the protocol; default none. There must be enough runs to show that it is less."""
 
 
 class Scenario(Table):

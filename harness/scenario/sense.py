@@ -7,31 +7,17 @@ anything starts. Each finding names the place in the file by a path of keys and 
 from collections.abc import Callable, Iterator
 
 from harness.scenario.channel import Channel, parse_channel, placeholders
-from harness.scenario.model import LONGEST, Fault, Scenario, Traffic
+from harness.scenario.fault_sense import fault_problems
+from harness.scenario.model import LONGEST, Scenario, Traffic
 from harness.scenario.problem import Path, Problem
-from harness.scenario.units import BILLION
 from harness.scenario.weather_sense import weather_problems
 
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
-
-POSITIONAL = frozenset({"DATA", "PAD"})
-"""Frame types that have a place in a stream, and so a neighbour to be swapped with."""
-FROM_PUBLISHER = frozenset({"DATA", "PAD", "HEARTBEAT", "SETUP", "RTTM"})
-FROM_SUBSCRIBER = frozenset({"SM", "NAK", "RTTM", "ERR", "RSP_SETUP"})
 
 
 def longest_message(term_length: int) -> int:
     """The longest message that a publication with this term length takes, in bytes."""
     return min(term_length // 8, MESSAGE_LENGTH_MAX)
-
-
-def link_directions(scenario: Scenario, link: str) -> list[tuple[str, str]]:
-    """The directions that a rule's link names, as (sending host, receiving host)."""
-    first, second = scenario.network.link.between
-    if link == "both":
-        return [(first, second), (second, first)]
-    sender, _, receiver = link.partition("->")
-    return [(sender, receiver)]
 
 
 def problems(scenario: Scenario) -> list[Problem]:
@@ -41,10 +27,8 @@ def problems(scenario: Scenario) -> list[Problem]:
         found += _traffic(scenario, traffic, ("traffic", index))
     found += _unique("traffic", "id", [each.id for each in scenario.traffic])
     found += _unique("traffic", "stream", [each.stream_id for each in scenario.traffic])
-    for index, fault in enumerate(scenario.faults):
-        found += _fault(scenario, fault, ("faults", index))
+    found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])
-    found += _shadowed(scenario)
     found += _unique("expect", None, [each.name for each in scenario.expect])
     return found
 
@@ -134,56 +118,6 @@ def _content(channel: Channel, traffic: Traffic, path: Path) -> Iterator[Problem
     if not 1 <= message.shortest_bytes <= longest:
         text = f"expected 1B to {longest}B, found {message.shortest_bytes}B"
         yield Problem((*path, "message", "from"), text)
-
-
-def _fault(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
-    between = scenario.network.link.between
-    directions = link_directions(scenario, fault.where.link)
-    for direction in directions:
-        if set(direction) != set(between) or direction[0] == direction[1]:
-            known = f"{between[0]}->{between[1]}, {between[1]}->{between[0]} or both"
-            text = f"no link {fault.where.link!r}: expected {known}"
-            yield Problem((*path, "where", "link"), text)
-            return
-    types = fault.what.types
-    if len(set(types)) != len(types):
-        yield Problem((*path, "what", "type"), "a frame type is named twice")
-    seen = set().union(*(_types_on(scenario, direction) for direction in directions))
-    absent = [name for name in types if name not in seen]
-    if absent:
-        text = f"no traffic sends {', '.join(absent)} over {fault.where.link}"
-        yield Problem((*path, "what", "type"), text)
-    unplaced = [name for name in types if name not in POSITIONAL]
-    if fault.act.action == "swap" and unplaced:
-        text = f"{', '.join(unplaced)} has no position, so no neighbour to swap with: use hold"
-        yield Problem((*path, "act", "swap"), text)
-
-
-def _types_on(scenario: Scenario, direction: tuple[str, str]) -> set[str]:
-    """The frame types that the scenario's traffic can send in a direction."""
-    types: set[str] = set()
-    for traffic in scenario.traffic:
-        if (traffic.from_host, traffic.to_host) == direction:
-            types |= FROM_PUBLISHER
-        if (traffic.to_host, traffic.from_host) == direction:
-            types |= FROM_SUBSCRIBER
-    return types
-
-
-def _shadowed(scenario: Scenario) -> Iterator[Problem]:
-    """Rules that can never fire since an earlier one takes all that they match."""
-    for later_index, later in enumerate(scenario.faults):
-        matched = _matched(scenario, later)
-        for earlier in scenario.faults[:later_index]:
-            if earlier.act.share_ppb == BILLION and matched <= _matched(scenario, earlier):
-                text = f"can never fire: rule {earlier.id!r} takes all these frames before"
-                yield Problem(("faults", later_index), text)
-                break
-
-
-def _matched(scenario: Scenario, fault: Fault) -> set[tuple[tuple[str, str], str]]:
-    directions = link_directions(scenario, fault.where.link)
-    return {(direction, name) for direction in directions for name in fault.what.types}
 
 
 def _unique(table: str, key: str | None, values: list[str] | list[int]) -> Iterator[Problem]:

@@ -10,74 +10,16 @@ then damaged, then delayed, reordered, and put in line. Deliberately there is no
 netem's `correlation`: its generator does not deliver the share that was asked for.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Field
 
-from harness.scenario.quantities import NUMBER, Duration, Share, Table, quantity
-from harness.scenario.units import parse_probability, parse_rate
+from harness.scenario.chance import Much
+from harness.scenario.table import Duration, Rate, Share, Table
 
-Rate = Annotated[
-    int, BeforeValidator(parse_rate), quantity(NUMBER + "(bit|kbit|Mbit|Gbit)/s$", "200Mbit/s")
-]
-Probability = Annotated[int, BeforeValidator(parse_probability), quantity(NUMBER + "%$", "0%")]
-"""A share that may be nothing at all."""
 Distribution = Literal["uniform", "normal", "pareto"]
 DELAY_MAX_NS = 10_000_000_000
 QUEUE_MAX = 1_000_000
-
-
-class GilbertElliott(Table):
-    """Loss in two states: a good one and a bad one; the state moves once a packet."""
-
-    good_to_bad: Share
-    """Chance that the good state turns bad."""
-
-    bad_to_good: Share
-    """Chance that the bad state turns good; its reciprocal is the mean stay."""
-
-    bad_loss: Share = 1_000_000_000
-    """Packets lost in the bad state; default 100%."""
-
-    good_loss: Probability = 0
-    """Packets lost in the good state; default 0%."""
-
-
-class FourState(Table):
-    """Loss in four states, as netem's `loss state` has it.
-
-    1 received in a gap, 2 received in a burst, 3 lost in a burst, 4 lost alone; 4 always goes back
-    to 1, and what is not named stays where it is.
-    """
-
-    p13: Share
-    """A burst begins, with a loss."""
-
-    p31: Share
-    """A burst ends."""
-
-    p32: Probability = 0
-    """Within a burst, after a loss: the next is received."""
-
-    p23: Probability = 0
-    """Within a burst, after one received: the next is lost."""
-
-    p14: Probability = 0
-    """A loss alone."""
-
-
-def _loss_model(value: Any) -> str:
-    if not isinstance(value, dict):
-        return "each by itself"
-    return "four states" if any(str(key).startswith("p") for key in value) else "two states"
-
-
-Loss = Annotated[
-    Annotated[Share, Tag("each by itself")]
-    | Annotated[GilbertElliott, Tag("two states")]
-    | Annotated[FourState, Tag("four states")],
-    Discriminator(_loss_model),
-]
 
 
 class Delay(Table):
@@ -108,7 +50,7 @@ class Reorder(Table):
 class Weather(Table):
     """What befalls every packet of one direction; at least one key."""
 
-    loss: Loss | None = None
+    loss: Much | None = None
     """A share of the packets, each by itself, or a table of two or four states."""
 
     delay: Delay | None = None

@@ -10,16 +10,21 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
-from harness.scenario.part import Part
+from harness.scenario.chance import FourState, GilbertElliott
 from harness.scenario.units import BILLION
-from harness.scenario.weather import Distribution, FourState, GilbertElliott, Loss, Weather
+from harness.scenario.weather import Distribution, Weather
 
 LossModel = Literal["iid", "gilbert-elliott", "four-state"]
 Direction = Literal["a->b", "b->a"]
 
 
-class LossCase(Part):
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LossCase(_Part):
     """A loss model and its probabilities, in parts per billion and in the order of `tc`."""
 
     model: LossModel
@@ -37,6 +42,8 @@ class LossCase(Part):
             moves = np.array([[1 - worse, worse], [better, 1 - better]])
             return moves, np.array([good_loss, bad_loss])
         p13, p31, p32, p23, p14 = parts
+        # Nothing leads to state 2 and out of it when both are 0; it must not seem to keep anything.
+        p23 = p23 or 1.0
         moves = np.array(
             [
                 [1 - p13 - p14, 0, p13, p14],
@@ -85,7 +92,7 @@ def _stationary(moves: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-class WeatherCase(Part):
+class WeatherCase(_Part):
     """The weather of one link direction; 0 and None mean that there is none of it."""
 
     link: Direction
@@ -119,7 +126,7 @@ def weather_case(link: Direction, weather: Weather) -> WeatherCase:
     )
 
 
-def _loss_case(loss: Loss) -> LossCase:
+def _loss_case(loss: int | GilbertElliott | FourState) -> LossCase:
     if isinstance(loss, GilbertElliott):
         shares = (loss.good_to_bad, loss.bad_to_good, loss.bad_loss, loss.good_loss)
         return LossCase(model="gilbert-elliott", shares_ppb=shares)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from harness.scenario.chance_sense import chance_problems
 from harness.scenario.problem import Path, Problem
 from harness.scenario.units import BILLION, format_duration
-from harness.scenario.weather import FourState, GilbertElliott, Weather
+from harness.scenario.weather import Weather
 
 PACKET_BITS = 8 * 1_500
 """Of a full packet: what a queue is counted in."""
@@ -33,10 +34,7 @@ def weather_problems(
 def _one(weather: Weather, path: Path) -> Iterator[Problem]:
     if not weather.model_fields_set:
         yield Problem(path, "expected at least one of loss, delay, rate, duplicate, corrupt")
-    if isinstance(weather.loss, GilbertElliott):
-        yield from _two_states(weather.loss, (*path, "loss"))
-    if isinstance(weather.loss, FourState):
-        yield from _four_states(weather.loss, (*path, "loss"))
+    yield from chance_problems(weather.loss, (*path, "loss"))
     delay = weather.delay
     if delay is not None and delay.jitter_ns > delay.mean_ns:
         text = f"expected at most the mean of {format_duration(delay.mean_ns)}"
@@ -59,19 +57,3 @@ def _queue(weather: Weather, path: Path) -> Iterator[Problem]:
     if weather.queue_packets < least:
         text = f"expected at least {least}, twice what the delay alone keeps on its way"
         yield Problem((*path, "queue"), f"{text}, found {weather.queue_packets}")
-
-
-def _two_states(loss: GilbertElliott, path: Path) -> Iterator[Problem]:
-    if loss.bad_loss <= loss.good_loss:
-        text = "expected more than good_loss: else the bad state is no worse than the good one"
-        yield Problem((*path, "bad_loss"), text)
-
-
-def _four_states(loss: FourState, path: Path) -> Iterator[Problem]:
-    for left, right in (("p13", "p14"), ("p31", "p32")):
-        if getattr(loss, left) + getattr(loss, right) > BILLION:
-            text = f"{left} and {right} leave the same state: together at most 100%"
-            yield Problem((*path, left), text)
-    if bool(loss.p32) != bool(loss.p23):
-        text = "p32 and p23 lead into state 2 and out of it: expected both or neither"
-        yield Problem((*path, "p32" if loss.p32 else "p23"), text)

@@ -5,9 +5,12 @@ which is wrong just where it matters, at a handful of expected events.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+
+_HALVINGS = 50
 
 
 def _log_probabilities(trials: int, share: float) -> NDArray[np.float64]:
@@ -40,3 +43,33 @@ def least_trials(share: float, confidence: float) -> int:
     if share >= 1.0:
         return 1
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-share))
+
+
+def rate_interval(events: int, trials: int, confidence: float) -> tuple[float, float]:
+    """Between which rates the true one lies with at least this confidence, by what was counted.
+
+    The interval of Clopper and Pearson: each end is the rate at which a count so extreme would be
+    a matter of half of what the confidence leaves over.
+    """
+    if trials == 0:
+        return 0.0, 1.0
+    tail = (1.0 - confidence) / 2.0
+    low = 0.0 if events == 0 else _rate_where(trials, tail, lambda odds: odds[events:].sum())
+    high = (
+        1.0
+        if events == trials
+        else 1.0 - _rate_where(trials, tail, lambda odds: odds[trials - events :].sum())
+    )
+    return low, high
+
+
+def _rate_where(trials: int, tail: float, chance: Callable[[NDArray[np.float64]], float]) -> float:
+    """The rate at which a chance, which grows with the rate, is just `tail`."""
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if chance(np.exp(_log_probabilities(trials, middle))) < tail:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

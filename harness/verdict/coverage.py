@@ -17,6 +17,7 @@ from harness.artifact.records import Records
 from harness.dissect.flow import StreamFacts, aligned_lengths, wrap_i32
 from harness.dissect.frames import DATA_HEADER_LENGTH
 from harness.scenario.case import TrafficCase
+from harness.verdict.damage import Damage, payload_damage
 from harness.verdict.evidence import Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.losses import frame_index, losses_of
@@ -65,8 +66,9 @@ def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     planned, frames, wire, subscriber = found
     where = (evidence.name_of(evidence.folder.host(traffic.to_host).subscriber(traffic.id).frames),)
     seen = _look(frames, planned)
+    damage = _damage(evidence, traffic, planned)
     join, end = subscriber.join_position, planned.log.end_position
-    for position, text in _offences(seen, planned, wire.facts, traffic, join):
+    for position, text in _offences(seen, planned, wire.facts, traffic, join, damage):
         return failed(COVERED, text, traffic.id, evidence=where, position=position, stands=True)
     reached = int(seen.starts[-1] + seen.spans[-1]) if len(frames) else join
     if reached < end:
@@ -78,11 +80,16 @@ def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _offences(
-    seen: _Seen, planned: Planned, facts: StreamFacts, traffic: TrafficCase, join: int
+    seen: _Seen,
+    planned: Planned,
+    facts: StreamFacts,
+    traffic: TrafficCase,
+    join: int,
+    damage: list[Damage],
 ) -> list[tuple[int, str]]:
     """The first offence of each kind, by position."""
     found = []
-    for wrong, what in _violations(seen, planned, facts, traffic, join):
+    for wrong, what in _violations(seen, planned, facts, traffic, join, damage):
         at = np.flatnonzero(wrong)
         if len(at):
             first = int(at[0])
@@ -93,7 +100,12 @@ def _offences(
 
 
 def _violations(
-    seen: _Seen, planned: Planned, facts: StreamFacts, traffic: TrafficCase, join: int
+    seen: _Seen,
+    planned: Planned,
+    facts: StreamFacts,
+    traffic: TrafficCase,
+    join: int,
+    damage: list[Damage],
 ) -> list[tuple[Any, str]]:
     header, starts = seen.header, seen.starts
     expected = planned.log.frames[np.minimum(seen.index, len(planned.log.frames) - 1)]
@@ -120,13 +132,15 @@ def _violations(
         (data & (header["frame_length"] != expected["frame_length"]), "DATA of a wrong length"),
         (data & (header["flags"] != expected["flags"]), "DATA with wrong flags"),
         (data & (header["reserved_value"] != 0), "DATA with a reserved value that nobody set"),
-        (data & _payload_wrong(seen, planned, data), "DATA with a wrong payload"),
+        (data & _payload_wrong(seen, planned, data, damage), "DATA with a wrong payload"),
         (seen.filled & traffic.reliable, "a PAD that the publisher did not write"),
         (starts + seen.spans > planned.log.end_position, "a frame beyond the end of the stream"),
     ]
 
 
-def _payload_wrong(seen: _Seen, planned: Planned, data: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _payload_wrong(
+    seen: _Seen, planned: Planned, data: NDArray[np.bool_], damage: list[Damage]
+) -> NDArray[np.bool_]:
     """Which DATA frames hold a payload whose checksum is not the expected one."""
     at = np.flatnonzero(data)
     expected = planned.log.frames[seen.index[at]]
@@ -146,7 +160,35 @@ def _payload_wrong(seen: _Seen, planned: Planned, data: NDArray[np.bool_]) -> ND
     )
     wrong = np.zeros(len(seen.starts), dtype=np.bool_)
     wrong[at] = seen.frames["payload_crc32"][at] != checksums
+    struck = np.unique([each.frame for each in damage]).astype(np.int64)
+    for row in np.flatnonzero(wrong & np.isin(seen.index, struck)).tolist():
+        here = [each for each in damage if each.frame == seen.index[row]]
+        wrong[row] = int(seen.frames["payload_crc32"][row]) not in _damaged(planned, here)
     return wrong
+
+
+def _damage(evidence: Evidence, traffic: TrafficCase, planned: Planned) -> list[Damage]:
+    """The damage to payload that the scenario ordered; none if that cannot be known."""
+    case, decisions = evidence.case, evidence.decisions
+    if isinstance(case, Missing) or isinstance(decisions, Missing):
+        return []
+    return payload_damage(decisions, case, traffic, planned.log)
+
+
+def _damaged(planned: Planned, damage: list[Damage]) -> set[int]:
+    """Checksums of a frame's payload with some of its damage; neighbouring bytes go together."""
+    row = planned.log.frames[damage[0].frame]
+    start = int(row["payload_start"])
+    length = int(row["frame_length"]) - DATA_HEADER_LENGTH
+    whole = np.take(planned.payload, np.arange(start, start + length), mode="wrap")
+    found = set()
+    for first in range(len(damage)):
+        for last in range(first + 1, len(damage) + 1):
+            copy = whole.copy()
+            for each in damage[first:last]:
+                copy[each.offset] ^= each.mask
+            found.add(zlib.crc32(copy.tobytes()))
+    return found
 
 
 def _wrapped(payload: NDArray[np.uint8], start: int, end: int) -> bytes:

@@ -4,11 +4,14 @@ Judged from the delivered bytes alone, against the plan; so a violation stands w
 broken, except for messages that are merely not there yet.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.scenario.case import TrafficCase
 from harness.verdict.compare import first_difference, first_wrong_message
+from harness.verdict.damage import payload_damage, repaired
 from harness.verdict.evidence import Delivered, Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.losses import losses_of
@@ -27,6 +30,7 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if isinstance(delivered, Missing):
         return could_not_look(ONCE, delivered, traffic.id)
     where = _where(evidence, traffic)
+    delivered = _as_ordered(evidence, traffic, planned, delivered)
     lengths = delivered.deliveries["length"].astype(np.int64)
     count = min(len(lengths), planned.plan.count)
     other_length = np.flatnonzero(lengths[:count] != planned.plan.lengths[:count])
@@ -54,6 +58,29 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(ONCE, text, traffic.id, evidence=where, message=count, position=position)
     text = f"{count} messages, {planned.plan.total_bytes} bytes, each once and in order"
     return passed(ONCE, text, traffic.id, evidence=where)
+
+
+def _as_ordered(
+    evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
+) -> Delivered:
+    """What was delivered, with the damage taken back that the scenario ordered."""
+    case, decisions = evidence.case, evidence.decisions
+    if isinstance(case, Missing) or isinstance(decisions, Missing):
+        return delivered
+    damage = payload_damage(decisions, case, traffic, planned.log)
+    if not damage:
+        return delivered
+    lengths = delivered.deliveries["length"].astype(np.int64)
+    positions = delivered.deliveries["position"].astype(np.int64)
+    ends = planned.log.message_ends
+    index = np.minimum(np.searchsorted(ends, positions), len(ends) - 1)
+    known = ends[index] == positions
+    starts = np.full(planned.plan.count, -1, dtype=np.int64)
+    starts[index[known]] = (np.cumsum(lengths) - lengths)[known]
+    messages = repaired(
+        delivered.messages, starts, planned.log, planned.payload, planned.plan.starts, damage
+    )
+    return replace(delivered, messages=messages)
 
 
 def _wrong_message(
@@ -131,6 +158,7 @@ def delivered_intact(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return could_not_look(INTACT, planned, traffic.id)
     if isinstance(delivered, Missing):
         return could_not_look(INTACT, delivered, traffic.id)
+    delivered = _as_ordered(evidence, traffic, planned, delivered)
     ends = planned.log.message_ends
     positions = delivered.deliveries["position"].astype(np.int64)
     index = np.minimum(np.searchsorted(ends, positions), len(ends) - 1)

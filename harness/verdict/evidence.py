@@ -19,14 +19,17 @@ from harness.artifact.decision import read_decisions
 from harness.artifact.delivery import read_deliveries
 from harness.artifact.documents import DocumentError
 from harness.artifact.frame_seen import read_frames_seen
+from harness.artifact.held_log import HeldLog, read_held_logs
 from harness.artifact.host_facts import CaptureFacts, SnmpFacts
 from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import Manifest
 from harness.artifact.netem import NetemAccount
 from harness.artifact.plan import MessagePlan, plan
+from harness.artifact.pressure import Pressure
 from harness.artifact.records import Records
 from harness.artifact.run_dir import RunDir
 from harness.dissect.expected_log import ExpectedLog, expected_log
+from harness.dissect.log_buffer import LogBuffer, LogBufferError, read_log_buffer
 from harness.dissect.pcap import Capture, read_capture
 from harness.scenario.case import Case, TrafficCase
 from harness.verdict.finding import Missing
@@ -61,6 +64,15 @@ class Counted:
     samples: Records
 
 
+@dataclass(frozen=True)
+class KeptLog:
+    """One log buffer as it was at the end of the run."""
+
+    path: Path
+    log: LogBuffer
+    buf: NDArray[np.uint8]
+
+
 class Evidence:
     """All that a run left behind."""
 
@@ -75,6 +87,8 @@ class Evidence:
         self.frames_seen = cache(self._frames_seen)
         self.counted = cache(self._counted)
         self.snmp = cache(self._snmp)
+        self.pressure = cache(self._pressure)
+        self.log_of = cache(self._log_of)
         self.wire = cache(self._wire)
 
     def name_of(self, path: Path) -> str:
@@ -179,6 +193,44 @@ class Evidence:
 
     def _snmp(self, host: str) -> SnmpFacts | Missing:
         return self._document(self.folder.host(host).snmp, SnmpFacts.read)
+
+    def _pressure(self, host: str) -> Pressure | Missing:
+        return self._document(self.folder.host(host).pressure, Pressure.read)
+
+    def _log_of(self, host: str, folder: str, session_id: int, stream_id: int) -> KeptLog | Missing:
+        """The log buffer of a stream in one of a driver's two folders; of several, the newest."""
+        files = self.folder.host(host)
+        held = self._document(files.held_logs, read_held_logs)
+        if isinstance(held, Missing):
+            return held
+        wanted = (session_id, stream_id)
+        why = f"tells of no log of session {session_id}, stream {stream_id} in {folder}"
+        for each in sorted(held, key=lambda each: -each.registration_id):
+            if each.folder != folder:
+                continue
+            if each.left_out:
+                why += f"; {folder}/{each.registration_id} was left out: {each.left_out}"
+                continue
+            path = files.log_buffer(folder, each.registration_id)
+            kept = self._kept_log(path, each)
+            if isinstance(kept, Missing):
+                return kept
+            header = kept.log.default_header
+            if (header.session_id, header.stream_id) == wanted:
+                return kept
+        return Missing(self.name_of(files.held_logs), why)
+
+    def _kept_log(self, path: Path, held: HeldLog) -> KeptLog | Missing:
+        buf = self._bytes(path)
+        if isinstance(buf, Missing):
+            return buf
+        try:
+            log = read_log_buffer(
+                lambda at, length: buf[at : at + length].tobytes(), min(len(buf), held.length)
+            )
+        except LogBufferError as error:
+            return Missing(self.name_of(path), str(error), damaged=True)
+        return KeptLog(path, log, buf)
 
     def _wire(self, traffic: TrafficCase) -> Wire | Missing:
         case = self.case

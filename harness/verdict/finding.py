@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
 
+from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 
 _A = TypeVar("_A")
@@ -44,6 +45,14 @@ class Finding:
     "A violation proven by the bytes themselves, which no broken gate can excuse."
     excuses: bool = True
     "Of a gate that is broken: whether a violation seen behind it may be its doing."
+    excuses_kinds: frozenset[Kind] = frozenset(Kind)
+    "Of a gate that is broken: the kinds of violations that may be its doing."
+    explains_only: bool = False
+    "Of a gate: when it is broken, a run in which nothing was violated is none the worse for it."
+    difference: bool = False
+    "Of a check: it does not hold, and for this subject it need not."
+    kind: Kind | None = None
+    "Of a check's finding: what sort of promise it is about."
     facts: dict[str, int] = field(default_factory=dict)
     "Numbers behind the text."
 
@@ -58,7 +67,22 @@ class Finding:
         for key in ("message", "byte_offset", "position"):
             if getattr(self, key) is not None:
                 document[key] = getattr(self, key)
+        if self.difference:
+            document["difference"] = True
+        if self.kind is not None:
+            document["kind"] = str(self.kind)
         return {**document, "facts": self.facts} if self.facts else document
+
+    def as_difference(self, subject: str) -> "Finding":
+        """This violation where it is no promise of the subject."""
+        text = f"a difference of {subject}, which need not hold this: {self.text}"
+        return replace(self, outcome=Outcome.PASS, text=text, stands=False, difference=True)
+
+    def may_excuse(self, violation: "Finding") -> bool:
+        """Whether this broken gate may be the cause of a violation."""
+        if violation.stands or not self.excuses:
+            return False
+        return violation.kind is None or violation.kind in self.excuses_kinds
 
     def excused(self, gate: "Finding") -> "Finding":
         """This violation as it counts while a gate is broken."""

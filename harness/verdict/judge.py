@@ -1,7 +1,7 @@
 """From a run folder to its verdict: gates, checks, attribution, verdict.json.
 
     broken gate + violation that the bytes prove   FAIL
-    broken gate + any other violation              INCONCLUSIVE, naming the gate
+    broken gate + a violation that it may cause    INCONCLUSIVE, naming the gate
     a gate or check that throws                    HARNESS, and the others still count
 
 Nothing depends on the time or the machine: judging a folder again writes the same bytes.
@@ -9,12 +9,13 @@ Nothing depends on the time or the machine: judging a folder again writes the sa
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.artifact.documents import Document, write_document
 from harness.artifact.run_dir import RunDir
+from harness.scenario import applies
 from harness.scenario.case import Case, CheckCase, TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look
@@ -99,12 +100,35 @@ def _expectation(evidence: Evidence, case: Case, wanted: CheckCase) -> list[Find
     if check is None:
         text = f"no such check: the judge knows {', '.join(CHECKS)}"
         return [Finding(wanted.name, Outcome.HARNESS, text)]
-    unknown = set(wanted.arguments) - {"traffic"}
+    unknown = set(wanted.arguments) - {"traffic", applies.KEY}
     traffics = [each for each in case.traffic if _meant(wanted, each)]
     if unknown or not traffics:
-        text = f"cannot be made with {wanted.arguments}: expected traffic, the id of one"
+        text = (
+            f"cannot be made with {wanted.arguments}: expected traffic, the id of one, or applies"
+        )
         return [Finding(wanted.name, Outcome.HARNESS, text)]
-    return _guarded(wanted.name, check.look, evidence, traffics)
+    findings = _guarded(wanted.name, check.look, evidence, traffics)
+    findings = [replace(each, kind=each.kind or check.kind) for each in findings]
+    return [_for_subject(evidence, wanted, each) for each in findings]
+
+
+def _for_subject(evidence: Evidence, wanted: CheckCase, finding: Finding) -> Finding:
+    """The finding as it counts for the subjects of this run, all of which a check must bind."""
+    entries = wanted.arguments.get(applies.KEY)
+    if entries is None or finding.outcome is not Outcome.FAIL:
+        return finding
+    manifest = evidence.manifest
+    if isinstance(manifest, Missing):
+        return could_not_look(finding.name, manifest, finding.about)
+    for subject in manifest.subjects.values():
+        bound = applies.applies_to(entries, subject.driver, subject.version)
+        if bound is None:
+            text = f"version {subject.version!r} of {subject.driver} cannot be compared"
+            text = f"{text}: {finding.text}"
+            return replace(finding, outcome=Outcome.INCONCLUSIVE, text=text)
+        if not bound:
+            return finding.as_difference(f"{subject.driver} {subject.version}".strip())
+    return finding
 
 
 def _meant(wanted: CheckCase, traffic: TrafficCase) -> bool:
@@ -125,13 +149,13 @@ def _guarded(name: str, look: Callable[..., list[Finding]], *arguments: Any) -> 
 
 def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
     """Excuse violations that a broken gate may have caused."""
-    broken = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.excuses]
-    if not broken:
-        return checks
-    return [
-        check.excused(broken[0]) if check.outcome is Outcome.FAIL and not check.stands else check
-        for check in checks
-    ]
+    broken = [gate for gate in gates if gate.outcome is not Outcome.PASS]
+    judged = []
+    for check in checks:
+        excuse = next((gate for gate in broken if gate.may_excuse(check)), None)
+        violated = check.outcome is Outcome.FAIL
+        judged.append(check.excused(excuse) if violated and excuse is not None else check)
+    return judged
 
 
 def _conclude(
@@ -145,9 +169,14 @@ def _conclude(
     unable = [check for check in checks if check.outcome is Outcome.UNSUPPORTED]
     if unable and not standing:
         return Outcome.UNSUPPORTED, unable[0].text
+    idle = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.explains_only]
+    gates = [gate for gate in gates if gate not in idle]
     outcome = merge(finding.outcome for finding in (*gates, *checks))
     if outcome is Outcome.PASS:
-        return outcome, f"{len(gates)} gates and {len(checks)} checks hold"
+        differing = sum(check.difference for check in checks)
+        excuse = f", {differing} differences noted" if differing else ""
+        excuse += f", without the excuse of {idle[0].name}" if idle else ""
+        return outcome, f"{len(gates)} gates and {len(checks)} checks hold{excuse}"
     order = (*checks, *gates) if outcome is Outcome.FAIL else (*gates, *checks)
     first = next(finding for finding in order if finding.outcome is outcome)
     about = f" ({first.about})" if first.about else ""

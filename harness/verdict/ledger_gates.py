@@ -3,16 +3,18 @@
 sender's capture == ledger in,   in + added - dropped == out,   ledger out == receiver's capture
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from harness.artifact.decision import ACTIONS, LINKS
 from harness.artifact.frame_class import CODES, NAMES
-from harness.artifact.ledger import Ledger, LinkAccount
+from harness.artifact.ledger import Ledger, LinkAccount, RuleAccount
 from harness.artifact.records import Records
 from harness.dissect.pcap import Capture, sent_by
-from harness.scenario.case import Case, FaultCase
+from harness.scenario.case import Case
+from harness.scenario.fault_case import FaultCase
 from harness.verdict.binomial import interval, least_trials
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
@@ -155,15 +157,22 @@ def _rule_obeyed(
         evidence.name_of(each) for each in (evidence.folder.decisions, evidence.folder.ledger)
     )
     hits = int((decisions["rule"] == index).sum())
-    eligible = _eligible(index, fault, ledger, decisions)
+    account = ledger.rules.get(fault.id)
+    eligible = _eligible(index, fault, ledger, decisions) if account is None else account.tried
     facts = {"hits": hits, "eligible": eligible}
+    if account is not None:
+        for text in _differently_told(index, fault, ledger, decisions, account):
+            return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
     wrong = decisions[(decisions["rule"] == index)]["action"]
     codes = {code for code, word in ACTIONS.items() if word == fault.action}
     if len(wrong) and set(np.unique(wrong).tolist()) != codes:
         text = f"rule {fault.id} orders {fault.action}, the decision log says otherwise"
         return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
-    least = least_trials(fault.share, CONFIDENCE)
-    low, high = interval(eligible, fault.share, CONFIDENCE)
+    # Strokes that cluster tell less: so many frames count as so many fewer independent ones.
+    spread = fault.inflation
+    least = math.ceil(least_trials(fault.share, CONFIDENCE) * spread)
+    low, high = interval(round(eligible / spread), fault.share, CONFIDENCE)
+    low, high = math.floor(low * spread), math.ceil(high * spread)
     asked = f"{fault.action} {fault.share:.4%} of {eligible} frames"
     if eligible < least:
         text = f"{asked}: too few to tell, it takes {least}"
@@ -175,6 +184,19 @@ def _rule_obeyed(
         return Finding(name, Outcome.INCONCLUSIVE, text, fault.id, where, facts=facts)
     text = f"{asked}: {hits} were hit, within {low} to {high}"
     return passed(name, text, fault.id, evidence=where, facts=facts)
+
+
+def _differently_told(
+    index: int, fault: FaultCase, ledger: Ledger, decisions: Records, account: RuleAccount
+) -> Iterator[str]:
+    """Where the ledger's account of a rule and its other books disagree."""
+    hits = int((decisions["rule"] == index).sum())
+    if account.struck != hits:
+        yield f"rule {fault.id} struck {account.struck} frames, the decision log tells of {hits}"
+    if fault.is_plain:
+        counted = _eligible(index, fault, ledger, decisions)
+        if counted != account.tried:
+            yield f"rule {fault.id} looked at {account.tried} of {counted} frames"
 
 
 def _eligible(index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:

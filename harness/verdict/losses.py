@@ -6,11 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.decision import DROP, HOLD, LINKS, SWAP
+from harness.artifact.decision import (
+    CORRUPT,
+    DISPLACE,
+    DROP,
+    HOLD,
+    INJECT,
+    LINKS,
+    SWAP,
+    TRUNCATE,
+)
 from harness.artifact.frame_class import POSITIONAL
 from harness.artifact.records import Records
 from harness.dissect.expected_log import ExpectedLog
 from harness.scenario.case import Case, TrafficCase
+
+_DISTURBING = (DROP, HOLD, SWAP, DISPLACE, CORRUPT, TRUNCATE, INJECT)
+"""What keeps a frame from arriving in its turn; a forged one may take its place."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +30,7 @@ class Losses:
     """The decisions about one traffic's DATA and PAD frames, laid over its expected log."""
 
     disturbed: NDArray[np.bool_]
-    "By frame of the expected log: dropped, held or swapped at least once."
+    "By frame of the expected log: it did not arrive whole and in its turn at least once."
     dropped_count: int
     "Decisions to drop, each passage of a frame counted."
 
@@ -34,7 +46,7 @@ def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: Expecte
     chosen = decisions[(decisions["link"] == link) & (decisions["stream_id"] == traffic.stream_id)]
     chosen = chosen[np.isin(chosen["frame_type"], POSITIONAL)]
     actions: Any = chosen["action"]
-    disturbing = chosen[np.isin(actions, (DROP, HOLD, SWAP))]
+    disturbing = chosen[np.isin(actions, _DISTURBING)]
     index, found = frame_index(log, disturbing["position"])
     disturbed = np.zeros(len(log.frames), dtype=np.bool_)
     disturbed[index[found]] = True

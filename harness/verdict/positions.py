@@ -6,6 +6,7 @@ from harness.dissect import counter_key
 from harness.scenario.case import TrafficCase
 from harness.verdict.evidence import Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.kind import Kind
 from harness.verdict.recovery import system_value
 from harness.verdict.series import (
     Series,
@@ -117,7 +118,8 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
     top = int(positions[-1]) if len(positions) else start
     if hwm.last != top:
         text = f"rcv-hwm ended at {hwm.last}, the highest position on the wire is {top}"
-        return failed(HWM, text, traffic.id, evidence=where, position=hwm.last)
+        more = {"evidence": where, "position": hwm.last, "kind": Kind.LIVENESS}
+        return failed(HWM, text, traffic.id, **more)
     text = f"rcv-hwm ended at {top}, the highest position on the wire, and never ran ahead of it"
     return passed(HWM, text, traffic.id, evidence=where)
 

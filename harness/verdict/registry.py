@@ -5,16 +5,25 @@ from dataclasses import dataclass
 
 from harness.scenario.case import TrafficCase
 from harness.verdict import (
+    accounts,
+    answering,
+    asking,
     coverage,
     delivery,
+    ending,
+    forensics,
     ledger_gates,
+    overload,
     positions,
     recovery,
+    resending,
     run_gates,
     weather_gates,
+    window,
 )
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding
+from harness.verdict.kind import Kind
 
 Gate = Callable[[Evidence], list[Finding]]
 StreamCheck = Callable[[Evidence, TrafficCase], Finding]
@@ -26,6 +35,7 @@ class Check:
     """A condition of the subject."""
 
     name: str
+    kind: Kind
     look: RunCheck
 
     @property
@@ -52,21 +62,31 @@ GATES: dict[str, Gate] = {
     "both_sides_talked": run_gates.both_sides_talked,
     "faults_happened": ledger_gates.faults_happened,
     weather_gates.NAME: weather_gates.weather_applied,
+    overload.NAME: overload.host_was_not_overloaded,
 }
 
 CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
-        Check(delivery.ONCE, _each(delivery.delivered_once)),
-        Check(delivery.INTACT, _each(delivery.delivered_intact)),
-        Check(coverage.COVERED, _each(coverage.positions_covered)),
-        Check(coverage.PADDED, _each(coverage.pad_only_where_lost)),
-        Check(recovery.NO_NAKS, _each(recovery.no_naks)),
-        Check(recovery.AGREE, recovery.naks_and_retransmits_agree),
-        Check(recovery.IDENTICAL, _each(recovery.retransmits_identical)),
-        Check(positions.REACHES_END, _each(positions.rcv_pos_reaches_end)),
-        Check(positions.MONOTONIC, _each(positions.rcv_pos_monotonic)),
-        Check(positions.HWM, _each(positions.rcv_hwm_from_wire)),
-        Check(positions.INVALID, positions.invalid_packets_zero),
+        Check(delivery.ONCE, Kind.SAFETY, _each(delivery.delivered_once)),
+        Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact)),
+        Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
+        Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
+        Check(forensics.EQUAL, Kind.SAFETY, _each(forensics.image_log_equals_publication)),
+        Check(recovery.NO_NAKS, Kind.LAW, _each(recovery.no_naks)),
+        Check(asking.ONLY_GAPS, Kind.LAW, _each(asking.naks_only_for_gaps)),
+        Check(asking.PACED, Kind.TIMING, _each(asking.naks_paced)),
+        Check(resending.ONLY_ASKED, Kind.LAW, _each(resending.retransmits_only_if_asked)),
+        Check(recovery.AGREE, Kind.STATE, recovery.naks_and_retransmits_agree),
+        Check(accounts.AGREE, Kind.STATE, accounts.counters_agree_with_packets),
+        Check(recovery.IDENTICAL, Kind.LAW, _each(recovery.retransmits_identical)),
+        Check(window.WITHIN, Kind.LAW, _each(window.sends_within_window)),
+        Check(answering.ON_TIME, Kind.TIMING, _each(answering.status_messages_on_time)),
+        Check(answering.BACKED, Kind.LAW, _each(answering.status_messages_backed)),
+        Check(positions.REACHES_END, Kind.LIVENESS, _each(positions.rcv_pos_reaches_end)),
+        Check(ending.EOS, Kind.LIVENESS, _each(ending.eos_reaches_end)),
+        Check(positions.MONOTONIC, Kind.LAW, _each(positions.rcv_pos_monotonic)),
+        Check(positions.HWM, Kind.LAW, _each(positions.rcv_hwm_from_wire)),
+        Check(positions.INVALID, Kind.LAW, positions.invalid_packets_zero),
     )
 }

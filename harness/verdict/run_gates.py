@@ -2,6 +2,8 @@
 
 import hashlib
 
+import numpy as np
+
 from harness.artifact.frame_class import DATA, SETUP, SM
 from harness.artifact.run_dir import RunDir
 from harness.dissect.pcap import Capture, sent_by
@@ -9,6 +11,10 @@ from harness.scenario.case import Case
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
 from harness.verdict.outcome import Outcome
+
+STAMP_FALL_NS_MAX = 1_000_000
+"""Packets that two processors took in may lie some microseconds out of order in a file; if they lie
+further apart the clock was set, and nothing can be told of before and after."""
 
 
 def manifest_complete(evidence: Evidence) -> list[Finding]:
@@ -52,12 +58,14 @@ def _capture_whole(name: str, evidence: Evidence, host: str) -> Finding:
     where = tuple(
         evidence.name_of(each) for each in (folder.capture(host), folder.capture_statistics(host))
     )
+    fall_ns = int(np.diff(capture.frames["time_ns"]).min(initial=0))
     problems = [
-        (statistics.dropped_by_kernel, "packets dropped by the kernel"),
+        (statistics.dropped_by_kernel, "packets dropped by the kernel or the interface"),
         (capture.cut, "packets cut short"),
         (capture.ip_fragments, "IP fragments, which cannot be judged"),
         (int(capture.torn), "packet torn at the end of the file"),
         (statistics.received - capture.packets, "packets seen by the tool but not in the file"),
+        (-fall_ns if fall_ns < -STAMP_FALL_NS_MAX else 0, "ns that the clock was set back"),
     ]
     for count, what in problems:
         if count:

@@ -3,11 +3,13 @@
 from harness.artifact.manifest import Manifest, ProcessExit
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 
 NAME = "subject_lived"
 ROLES = ("driver", "publisher", "subscriber")
 UNSUPPORTED_EXIT_CODE = 127
+CANNOT_START_EXIT_CODES = (126, 127)
 
 
 def subject_lived(evidence: Evidence) -> list[Finding]:
@@ -19,7 +21,11 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
     subjects = [each for each in manifest.processes if each.role in ROLES]
     if not subjects:
         return [could_not_look(NAME, Missing(where, "tells of no driver or workload"))]
-    findings = [*_deaths(subjects), *_overrun(manifest, where), *_own_words(evidence)]
+    findings = [
+        *_deaths(subjects, manifest.unsupported),
+        *_overrun(manifest, where),
+        *_own_words(evidence),
+    ]
     for role in ROLES:
         if not any(each.role == role for each in subjects):
             findings.append(could_not_look(NAME, Missing(where, f"tells of no {role}")))
@@ -28,7 +34,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
     return [passed(NAME, f"{len(subjects)} drivers and workloads lived to their end")]
 
 
-def _deaths(subjects: list[ProcessExit]) -> list[Finding]:
+def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
     findings = []
     for each in subjects:
         code = each.exit_code
@@ -36,13 +42,17 @@ def _deaths(subjects: list[ProcessExit]) -> list[Finding]:
             continue
         where = (each.log,) if each.log else ()
         words = f"; its last words: {each.last_log_line}" if each.last_log_line else ""
-        if code == UNSUPPORTED_EXIT_CODE and each.role != "driver":
+        # Of a driver the harness alone can tell: these codes mean it only before a heartbeat.
+        cannot = CANNOT_START_EXIT_CODES if unsupported else ()
+        if code in (cannot if each.role == "driver" else (UNSUPPORTED_EXIT_CODE,)):
             text = f"{each.name} says that it cannot do this{words}"
             findings.append(Finding(NAME, Outcome.UNSUPPORTED, text, each.name, where))
             continue
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         text = f"{each.name} {how} before it was asked to end{words}"
-        findings.append(failed(NAME, text, each.name, evidence=where, stands=True))
+        findings.append(
+            failed(NAME, text, each.name, evidence=where, stands=True, kind=Kind.SAFETY)
+        )
     return findings
 
 
@@ -50,7 +60,7 @@ def _overrun(manifest: Manifest, where: str) -> list[Finding]:
     if not manifest.overran:
         return []
     text = f"the traffic did not come to its end: {manifest.overran}"
-    return [failed(NAME, text, evidence=(where,))]
+    return [failed(NAME, text, evidence=(where,), kind=Kind.LIVENESS)]
 
 
 def _own_words(evidence: Evidence) -> list[Finding]:
@@ -68,5 +78,5 @@ def _own_words(evidence: Evidence) -> list[Finding]:
             if isinstance(facts, Missing):
                 findings.append(could_not_look(NAME, facts, who))
             elif facts.error:
-                findings.append(failed(NAME, f"{who} says: {facts.error}", who))
+                findings.append(failed(NAME, f"{who} says: {facts.error}", who, kind=Kind.LIVENESS))
     return findings

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.frame_class import HEARTBEAT, NAK, SETUP, SM
+from harness.artifact.frame_class import NAK, SETUP, SM
 from harness.dissect.flow import (
     StreamFacts,
     aligned_lengths,
+    heartbeats,
     learn_streams,
     of_stream,
     positional,
@@ -46,6 +47,10 @@ class Wire:
     "The sending host's capture file; `sent.frames['at']` are offsets into it."
     sent: Stretch
     arrived: Stretch
+    beats_sent: Frames
+    "Heartbeats as they left the publisher's host."
+    beats_arrived: Frames
+    "Heartbeats as they reached the subscriber's host."
     heartbeats_arrived: NDArray[np.int64]
     "Positions that heartbeats told the receiver, in order of time."
     heartbeat_times_ns: NDArray[np.int64]
@@ -93,13 +98,17 @@ def _wire(
     far_frames = of_stream(far.frames, facts.session_id, facts.stream_id)
     publisher = case.address(traffic.from_host)
     subscriber = case.address(traffic.to_host)
+    sent = near_frames[sent_by(near_frames, publisher)]
+    stretch = _stretch(sent, facts)
     arrived = far_frames[sent_by(far_frames, publisher)]
-    beats = arrived[arrived["frame_type"] == HEARTBEAT]
+    beats = heartbeats(arrived)
     return Wire(
         facts=facts,
         sender_buf=near.buf,
-        sent=_stretch(near_frames[sent_by(near_frames, publisher)], facts),
-        arrived=_stretch(arrived, facts),
+        sent=stretch,
+        arrived=_genuine(_stretch(arrived, facts), stretch),
+        beats_sent=heartbeats(sent),
+        beats_arrived=beats,
         heartbeats_arrived=positions(beats, facts.initial_term_id, facts.term_length),
         heartbeat_times_ns=beats["time_ns"].astype(np.int64),
         answering=_feedback(far_frames[sent_by(far_frames, subscriber)]),
@@ -112,6 +121,19 @@ def _stretch(frames: Frames, facts: StreamFacts) -> Stretch:
     chosen = chosen[np.argsort(chosen["time_ns"], kind="stable")]
     starts = positions(chosen, facts.initial_term_id, facts.term_length)
     return Stretch(chosen, starts, starts + aligned_lengths(chosen["frame_length"]))
+
+
+def _genuine(arrived: Stretch, sent: Stretch) -> Stretch:
+    """What the publisher's host has sent: without forged frames, and what damage has displaced.
+
+    A frame is known by where it begins and how long it says that it is.
+    """
+    known = {*zip(sent.starts.tolist(), sent.ends.tolist(), strict=True)}
+    pairs = zip(arrived.starts.tolist(), arrived.ends.tolist(), strict=True)
+    is_known = np.fromiter((pair in known for pair in pairs), np.bool_, len(arrived.starts))
+    if is_known.all():
+        return arrived
+    return Stretch(arrived.frames[is_known], arrived.starts[is_known], arrived.ends[is_known])
 
 
 def _feedback(frames: Frames) -> Frames:

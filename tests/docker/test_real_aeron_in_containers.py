@@ -12,7 +12,7 @@ from harness.artifact.run_dir import RunDir
 from harness.orchestrate import privileges
 from harness.orchestrate.containers import CODE_IN_CONTAINER, RUNS_IN_CONTAINER
 from harness.orchestrate.runner import SuiteResult, run_suite
-from harness.orchestrate.subject import Subject
+from harness.orchestrate.subject import Pair, Subject
 from tests.netns import test_real_aeron
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
@@ -32,7 +32,9 @@ def make_run(
     file = folder / "small-loss.yaml"
     file.write_text(SCENARIO)
     subject = Subject("aeron-c", REAL_AERON.driver, REAL_AERON.workload, environment)
-    result = run_suite([file], fidelity=fidelity, out=folder / "runs", tested=subject)
+    result = run_suite(
+        [file], fidelity=fidelity, out=folder / "runs", tested=Pair(subject, subject)
+    )
     return result, RunDir(result.runs[0].run_dir)
 
 

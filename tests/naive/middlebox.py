@@ -3,45 +3,15 @@
 import struct
 from dataclasses import dataclass, field
 
-WORD = 1 << 32
+from tests.naive.fault_rules import ACTIONS, WORD, NaiveFrame, NaiveRules
+
 SWAP_PATIENCE_NS = 1_000_000
-LINKS = ("a->b", "b->a")
-CLASS_INDEX = {
-    name: index
-    for index, name in enumerate(
-        [
-            *("PAD", "DATA", "NAK", "SM", "ERR", "SETUP", "RTTM", "RES"),
-            *("RSP_SETUP", "HEARTBEAT", "MALFORMED", "OTHER"),
-        ]
-    )
-}
+PAST = {"drop": "dropped", "duplicate": "duplicated", "hold": "held"}
+PAST |= {"swap": "swapped", "displace": "swapped"}
 TYPE_NAMES = {0: "PAD", 1: "DATA", 2: "NAK", 3: "SM", 4: "ERR", 5: "SETUP", 6: "RTTM", 7: "RES"}
 TYPE_NAMES[11] = "RSP_SETUP"
 SHORTEST = {"PAD": 32, "DATA": 32, "NAK": 28, "SM": 36, "ERR": 40, "SETUP": 40, "RTTM": 40}
-PAST = {"drop": "dropped", "duplicate": "duplicated", "hold": "held", "swap": "swapped"}
 SHORTEST |= {"RES": 8, "RSP_SETUP": 20}
-
-
-def philox(counter, key):
-    """Four words from four words and a key of two, by the text of the paper."""
-    words, key = list(counter), list(key)
-    for _ in range(10):
-        first, second = 0xD2511F53 * words[0], 0xCD9E8D57 * words[2]
-        words = [
-            second // WORD ^ words[1] ^ key[0],
-            second % WORD,
-            first // WORD ^ words[3] ^ key[1],
-            first % WORD,
-        ]
-        key = [(key[0] + 0x9E3779B9) % WORD, (key[1] + 0xBB67AE85) % WORD]
-    return words
-
-
-def draw(seed, rule, link, class_index, ordinal, by_order, place, attempt):
-    """A number below 2**62 for one frame and one rule."""
-    what = rule << 24 | ordinal << 16 | class_index << 8 | by_order << 1 | link
-    words = philox((place % WORD, place // WORD, attempt, what), (seed % WORD, seed // WORD))
-    return (words[0] * WORD + words[1]) // 4
 
 
 def split(datagram):
@@ -81,7 +51,11 @@ class Waiter:
     name: str
     envelope: bytes
     frame: bytes
-    swapped_in: object
+    session: object
+    ending: str
+    value: int
+    place: int
+    end: int
 
 
 @dataclass
@@ -91,13 +65,15 @@ class NaiveMiddlebox:
     case: object
     sessions: dict = field(default_factory=dict)
     attempts: dict = field(default_factory=dict)
-    orders: dict = field(default_factory=dict)
     waiting: list = field(default_factory=list)
     sent: list = field(default_factory=list)
     decisions: list = field(default_factory=list)
     datagrams: dict = field(default_factory=dict)
     frames: dict = field(default_factory=dict)
     order: int = 0
+
+    def __post_init__(self):
+        self.rules = NaiveRules(self.case)
 
     def offer(self, envelope, datagram, link, now_ns):
         """Take one datagram from a link direction."""
@@ -107,34 +83,44 @@ class NaiveMiddlebox:
             self._pass_malformed(envelope, datagram, link)
             return
         pieces, run, copies = 0, b"", []
-        for name, frame in frames:
-            fate, session, delay_ns = self._meet(link, name, frame, now_ns)
-            if fate in (None, "duplicate"):
-                run += frame
+        for name, raw in frames:
+            frame = self._meet(link, name, raw, now_ns)
+            fault = self.rules.strike(frame)
+            detail = 0 if fault is None else self.rules.detail(fault, frame)
+            if fault is not None:
+                self._write_down(fault, frame, detail)
+            action = None if fault is None else fault.action
+            if action in ("hold", "swap", "displace"):
+                self._keep(frame, fault, envelope)
+                pieces += 1
+            elif action == "duplicate" and fault.hold_ns:
+                for _ in range(fault.copies):
+                    self._keep(frame, fault, envelope)
+                pieces += fault.copies
+            elif action == "duplicate":
+                copies += [(name, raw)] * fault.copies
+            freed = self._freed(frame, action)
+            if action in (None, "duplicate", "inject"):
+                run += raw
                 self._count(self.frames, (link, name), "out")
-                if fate:
-                    copies.append((name, frame))
-                swapped = [each for each in self.waiting if session and each.swapped_in == session]
-                if swapped:
+                if freed or action == "inject":
                     pieces += self._send(link, envelope, run)
                     run = b""
-                    for waiter in sorted(swapped, key=lambda each: each.order):
-                        self._leave(waiter)
-                continue
-            pieces += self._send(link, envelope, run)
-            run = b""
-            if fate != "drop":
-                pieces += 1
-                swapped_in = session if fate == "swap" else None
-                due_ns = now_ns + delay_ns
-                self.waiting.append(
-                    Waiter(due_ns, self.order, link, name, envelope, frame, swapped_in)
-                )
-                self.order += 1
+                for forged in self.rules.forge(fault, frame) if action == "inject" else []:
+                    pieces += self._send(link, envelope, forged)
+                    self._count_made(link, forged, "forged")
+            else:
+                pieces += self._send(link, envelope, run)
+                run = b""
+                if action in ("corrupt", "truncate", "readdress"):
+                    pieces += 1
+                    self._send_damaged(fault, frame, envelope, detail)
+            for waiter in freed:
+                self._leave(waiter)
         pieces += self._send(link, envelope, run)
-        for name, frame in copies:
+        for name, raw in copies:
             self._count(self.frames, (link, name), "out")
-            pieces += self._send(link, envelope, frame)
+            pieces += self._send(link, envelope, raw)
         if pieces:
             self._count(self.datagrams, link, "added", pieces - 1)
         else:
@@ -146,6 +132,51 @@ class NaiveMiddlebox:
             if waiter.due_ns <= now_ns:
                 self._leave(waiter)
 
+    def _keep(self, frame, fault, envelope):
+        ending, value = fault.ending, fault.ending_value
+        delay_ns = fault.hold_ns
+        if fault.action == "swap":
+            ending, value, delay_ns = "frames", 1, SWAP_PATIENCE_NS
+        self.waiting.append(
+            Waiter(
+                frame.now_ns + delay_ns,
+                self.order,
+                frame.link,
+                frame.name,
+                envelope,
+                frame.raw,
+                frame.session,
+                ending,
+                value,
+                frame.place,
+                frame.place + frame.extent,
+            )
+        )
+        self.order += 1
+
+    def _freed(self, frame, action):
+        """Those that the event of this frame sets free, in order."""
+        freed = []
+        for waiter in self.waiting:
+            if frame.session is None or waiter.session != frame.session:
+                continue
+            if frame.attempt:
+                if action in ("drop", "hold", "swap", "displace"):
+                    continue
+                if waiter.ending == "frames":
+                    waiter.value -= 1
+                    is_free = waiter.value == 0
+                elif waiter.ending == "advance":
+                    is_free = frame.place + frame.extent >= waiter.place + waiter.value
+                else:
+                    is_free = waiter.ending == "repeated" and frame.place == waiter.place
+            else:
+                is_sm = frame.name == "SM" and frame.place >= 0
+                is_free = is_sm and waiter.ending == "consumed" and frame.place >= waiter.end
+            if is_free:
+                freed.append(waiter)
+        return sorted(freed, key=lambda each: each.order)
+
     def _leave(self, waiter):
         self.waiting.remove(waiter)
         self._count(self.frames, (waiter.link, waiter.name), "out")
@@ -154,71 +185,106 @@ class NaiveMiddlebox:
     def _send(self, link, envelope, frames):
         if not frames:
             return 0
+        return self._send_always(link, envelope, frames)
+
+    def _send_always(self, link, envelope, frames):
         self._count(self.datagrams, link, "out")
         self.sent.append((link, envelope, frames))
         return 1
+
+    def _send_damaged(self, fault, frame, envelope, detail):
+        raw = bytearray(frame.raw)
+        if fault.action == "readdress":
+            self._count(self.frames, (frame.link, frame.name), "out")
+        else:
+            if fault.action == "truncate":
+                raw = raw[:detail]
+            for bit in range(detail, detail + fault.bits) if fault.action == "corrupt" else ():
+                if bit < 8 * len(raw):
+                    raw[bit // 8] ^= 1 << bit % 8
+            self._count(self.frames, (frame.link, frame.name), "damaged_from")
+            self._count_made(frame.link, bytes(raw), "damaged_into")
+        self._send_always(frame.link, envelope, bytes(raw))
+
+    def _count_made(self, link, datagram, column):
+        for name in self._names(datagram):
+            self._count(self.frames, (link, name), column)
+            self._count(self.frames, (link, name), "out")
 
     def _count(self, table, key, column, amount=1):
         row = table.setdefault(key, {})
         row[column] = row.get(column, 0) + amount
 
-    def _pass_malformed(self, envelope, datagram, link):
+    def _names(self, datagram):
+        frames = split(datagram)
+        if frames is not None:
+            return [name for name, _ in frames]
         names = ["MALFORMED"]
-        rest = datagram
-        while len(rest) > 32 and (frames := split_first(rest)):
+        while len(datagram) > 32 and (length := split_first(datagram)):
             names.insert(0, "DATA")
-            rest = rest[frames:]
-        for name in names:
+            datagram = datagram[length:]
+        return names
+
+    def _pass_malformed(self, envelope, datagram, link):
+        for name in self._names(datagram):
             self._count(self.frames, (link, name), "in")
             self._count(self.frames, (link, name), "out")
-        self._count(self.datagrams, link, "out")
-        self.sent.append((link, envelope, datagram))
+        self._send_always(link, envelope, datagram)
 
-    def _meet(self, link, name, frame, now_ns):
-        """Fate, session and delay of one frame."""
-        self._count(self.frames, (link, name), "in")
-        length, _, flags, code = struct.unpack_from("<iBBH", frame)
-        term_offset = session_id = stream_id = term_id = 0
-        if name in ("DATA", "PAD", "HEARTBEAT", "SETUP"):
-            term_offset, session_id, stream_id, term_id = struct.unpack_from("<iiii", frame, 8)
-            if name == "SETUP":
-                self._learn(link, frame)
-                (term_id,) = struct.unpack_from("<i", frame, 24)
-        elif name not in ("OTHER",) and len(frame) >= 16:
-            session_id, stream_id = struct.unpack_from("<ii", frame, 8)
-            if name in ("NAK", "SM"):
-                term_id, term_offset = struct.unpack_from("<ii", frame, 16)
-        session, position, attempt = None, -1, 0
-        if name in ("DATA", "PAD"):
-            session, position, attempt = self._place(
-                link, session_id, stream_id, term_id, term_offset
-            )
-        fired = self._first_rule(link, name, stream_id, position, attempt)
-        if fired is None:
-            return None, session, 0
-        fault = self.case.faults[fired]
-        delay_ns = SWAP_PATIENCE_NS if fault.action == "swap" else fault.hold_ns
-        self._count(self.frames, (link, name), PAST[fault.action])
+    def _write_down(self, fault, frame, detail):
+        action = ACTIONS.index(fault.action) + 1
+        past = PAST.get(fault.action)
+        if past:
+            amount = fault.copies if fault.action == "duplicate" else 1
+            self._count(self.frames, (frame.link, frame.name), past, amount)
         self.decisions.append(
             {
-                "time_ns": now_ns,
-                "rule": fired,
-                "action": ("drop", "duplicate", "hold", "swap").index(fault.action) + 1,
-                "link": link,
-                "frame_type": 0x100 if name == "HEARTBEAT" else code,
-                "flags": flags,
-                "timing_sensitive": int(position < 0),
-                "session_id": session_id,
-                "stream_id": stream_id,
-                "term_id": term_id,
-                "term_offset": term_offset,
-                "frame_length": (length + 31) // 32 * 32,
-                "position": position,
-                "attempt": attempt,
-                "delay_ns": delay_ns,
+                "time_ns": frame.now_ns,
+                "rule": self.case.faults.index(fault),
+                "action": action,
+                "link": frame.link,
+                "frame_type": 0x100 if frame.name == "HEARTBEAT" else frame.code,
+                "flags": frame.flags,
+                "timing_sensitive": int(not frame.attempt or fault.when is not None),
+                "session_id": frame.session_id,
+                "stream_id": frame.stream_id,
+                "term_id": frame.term_id,
+                "term_offset": frame.term_offset,
+                "frame_length": (frame.frame_length + 31) // 32 * 32,
+                "position": frame.place if frame.attempt else -1,
+                "attempt": frame.attempt,
+                "delay_ns": SWAP_PATIENCE_NS if fault.action == "swap" else fault.hold_ns,
+                "detail": detail,
             }
         )
-        return fault.action, session, delay_ns
+
+    def _meet(self, link, name, raw, now_ns):
+        """What a frame says of itself, and where it lies."""
+        self._count(self.frames, (link, name), "in")
+        frame = NaiveFrame(link, name, raw, now_ns)
+        if name == "SETUP" and self.rules.is_known(frame.stream_id):
+            self._learn(link, raw)
+        key = (link, frame.session_id, frame.stream_id)
+        back = (1 - link, frame.session_id, frame.stream_id)
+        if not self.rules.is_known(frame.stream_id):
+            return frame
+        if key in self.sessions:
+            frame.session = key
+        elif back in self.sessions and name not in ("DATA", "PAD", "HEARTBEAT", "SETUP"):
+            frame.session = back
+        if frame.session and name in ("DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK"):
+            (initial, term_length), frame.number = self.sessions[frame.session]
+            frame.initial, frame.term_length = initial, term_length
+            count = (frame.term_id - initial) % WORD
+            offset = frame.term_offset
+            if 0 <= offset < term_length and offset % 32 == 0 and count < 1 << 31:
+                frame.place = count * term_length + offset
+        elif frame.session:
+            (frame.initial, frame.term_length), frame.number = self.sessions[frame.session]
+        if name in ("DATA", "PAD") and frame.place >= 0:
+            passed = self.attempts[frame.session]
+            frame.attempt = passed[frame.place] = passed.get(frame.place, 0) + 1
+        return frame
 
     def _learn(self, link, frame):
         session_id, stream_id, initial = struct.unpack_from("<iii", frame, 12)
@@ -227,38 +293,11 @@ class NaiveMiddlebox:
             facts = (initial, term_length)
             key = (link, session_id, stream_id)
             if self.sessions.get(key, (None,))[0] != facts:
-                self.sessions[key] = (facts, len(self.attempts))
+                number = 1 + sum(each[2] == stream_id for each in self.sessions)
+                if key in self.sessions:
+                    number = self.sessions[key][1]
+                self.sessions[key] = (facts, number)
                 self.attempts[key] = {}
-
-    def _place(self, link, session_id, stream_id, term_id, term_offset):
-        key = (link, session_id, stream_id)
-        if key not in self.sessions:
-            return None, -1, 0
-        initial, term_length = self.sessions[key][0]
-        count = (term_id - initial) % WORD
-        if not 0 <= term_offset < term_length or term_offset % 32 or count >= 1 << 31:
-            return None, -1, 0
-        position = count * term_length + term_offset
-        passed = self.attempts[key]
-        passed[position] = passed.get(position, 0) + 1
-        return key, position, passed[position]
-
-    def _first_rule(self, link, name, stream_id, position, attempt):
-        streams = sorted(traffic.stream_id for traffic in self.case.traffic)
-        if stream_id not in streams:
-            return None
-        ordinal, index = streams.index(stream_id), CLASS_INDEX[name]
-        place, by_order = position, 0
-        if position < 0:
-            key = (link, name, ordinal)
-            place, by_order = self.orders.get(key, 0), 1
-            self.orders[key] = place + 1
-        for rule, fault in enumerate(self.case.faults):
-            if LINKS[link] in fault.links and name in fault.frame_types:
-                drawn = draw(self.case.seed, rule, link, index, ordinal, by_order, place, attempt)
-                if drawn < fault.share_ppb * 2**62 // 10**9:
-                    return rule
-        return None
 
 
 def split_first(rest):

@@ -18,7 +18,7 @@ from harness.artifact.manifest import Manifest
 from harness.artifact.run_dir import RunDir, SuiteDir
 from harness.orchestrate import clean, privileges
 from harness.orchestrate.runner import SuiteResult, run_suite
-from harness.orchestrate.subject import Subject
+from harness.orchestrate.subject import DIRECTORY, PYTHON, Pair, Subject
 from harness.topology import addressing
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
@@ -31,7 +31,9 @@ pytestmark = [
 ]
 REPOSITORY = Path(__file__).resolve().parents[2]
 STAND_IN = "tests.stand_ins.real_aeron"
-REAL_AERON = Subject("aeron-c", ("-m", STAND_IN, "driver"), ("-m", STAND_IN))
+REAL_AERON = Subject(
+    "aeron-c", (PYTHON, "-m", STAND_IN, "driver", "--dir", DIRECTORY), ("-m", STAND_IN)
+)
 SEED = 11
 WAIT_S = 60.0
 MIB = 1 << 20
@@ -65,7 +67,7 @@ budget: {wall: 60s}
 def make_run(folder: Path, size: str = "2MiB", **options) -> tuple[SuiteResult, RunDir]:
     file = folder / "small-loss.yaml"
     file.write_text(SCENARIO.replace("2MiB", size))
-    result = run_suite([file], out=folder / "runs", tested=REAL_AERON, **options)
+    result = run_suite([file], out=folder / "runs", tested=Pair(REAL_AERON, REAL_AERON), **options)
     return result, RunDir(result.runs[0].run_dir)
 
 

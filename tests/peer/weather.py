@@ -7,10 +7,10 @@ messages, the MTU and the term length, whichever driver writes them.
 from harness.artifact.frame_class import DATA, NAMES, PAD
 from harness.middlebox.prf import DRAW_BITS
 from harness.middlebox.rules import CLASSES
-from harness.scenario.case import FaultCase
+from harness.scenario.fault_case import FaultCase
 from harness.scenario.units import BILLION
 from tests.naive.expected_log import write_log
-from tests.naive.middlebox import draw
+from tests.naive.fault_rules import draw
 from tests.peer.bad_link import TO_FAR
 from tests.peer.layouts import TERM_LENGTH
 from tests.peer.streams import MESSAGES
@@ -49,7 +49,7 @@ def expected_losses(seed):
     return {
         position
         for position, kind, _ in expected_frames()
-        if draw(seed, 0, TO_FAR, CLASSES.index(DATA_FRAMES[kind]), 0, 0, position, 1) < limit
+        if draw(seed, 0, TO_FAR, CLASSES.index(DATA_FRAMES[kind]), 0, 0, position, 1)[0] < limit
     }
 
 

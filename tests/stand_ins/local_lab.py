@@ -96,7 +96,7 @@ class LocalLab:
 class ScriptedSubject(Subject):
     """Its driver and workloads are the scripts of a dictionary."""
 
-    def driver_command(self, python: str, directory: str) -> list[str]:
+    def driver_command(self, python: str, directory: str, libraries: str = "") -> list[str]:
         return script(self.environment["programs"], "driver")
 
     def workload_command(self, python: str, role: str, **where: str) -> list[str]:

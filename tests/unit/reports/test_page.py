@@ -9,7 +9,7 @@ import pytest
 
 from harness.artifact.documents import DocumentError, read_document, write_document
 from harness.artifact.run_dir import SuiteDir
-from harness.artifact.suite import Suite, SuiteRun
+from harness.artifact.suite import ScenarioResult, Suite, SuiteRun
 from reports import page
 from reports.evidence import worst
 from reports.page import write_run_report, write_suite_report
@@ -99,6 +99,25 @@ def test_an_unfinished_suite_is_drawn(tmp_path: Path) -> None:
     assert "CANCELLED" in reader.sections["suite"]
     assert "cancelled by SIGINT" in reader.sections["run-0"]
     assert "verdict.json is missing" in reader.sections["run-0"]
+
+
+def test_scenarios_as_a_whole_and_known_failures_are_told(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL, ("FAIL", "PASS"))
+    document = Suite.read(suite.document)
+    assert document is not None
+    document.runs[0].outcome, document.runs[0].reason = "KNOWN", "known, issue 17"
+    rate = "0 of 2 runs failed, rate 0.00% to 84.19% (95%)"
+    document.scenarios = [
+        ScenarioResult("several/runs", "PASS", rate, 2, 0, 1, 0.0, 0.8419, None),
+        ScenarioResult("a/single-one", "PASS", "0 of 1", 1, 0, 0, 0.0, 0.975, None),
+    ]
+    document.remarks = ["loss/x has expired"]
+    document.write(suite.document)
+    _, reader = read(write_suite_report(suite.path))
+    section = reader.sections["suite"]
+    for told in (rate, "several/runs", "KNOWN", "known, issue 17", "Note: loss/x has expired"):
+        assert told in section
+    assert "a/single-one" not in section
 
 
 @pytest.mark.parametrize("name", ["manifest", "verdict", "ledger", "case", "repro", "decisions"])

@@ -24,12 +24,12 @@ from harness.artifact.host_facts import (
     write_error_log,
 )
 from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount
-from harness.artifact.manifest import Manifest, Phase, ProcessExit
+from harness.artifact.manifest import Manifest, Phase, ProcessExit, SubjectFacts
 from harness.artifact.records import append_records, has_torn_tail, read_records, write_records
 from harness.artifact.run_dir import RunDir, SuiteDir, new_suite_id, run_name
 
 LAYOUTS = {
-    "decision": (decision.DECISION, 56),
+    "decision": (decision.DECISION, 64),
     "offer": (offer.OFFER, 24),
     "delivery": (delivery.DELIVERY, 16),
     "frame seen": (frame_seen.FRAME_SEEN, 52),
@@ -49,6 +49,7 @@ DOCUMENTS = {
         [ProcessExit("a/driver", "driver", -15, True, "hosts/a/driver.log", "bye")],
         ["one"],
         complete=True,
+        subjects={"a": SubjectFacts("publisher", "ours", "1.53.0")},
     ),
     "publisher": PublisherFacts(-1, 1001, -3, 65536, 1408, 0, 64, 1, 2, 3, 4, 5, None),
     "subscriber": SubscriberFacts(-1, 1001, 0, 64, True, 1, 1, 4, 5, "poll failed"),

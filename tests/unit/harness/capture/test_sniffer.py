@@ -43,6 +43,12 @@ def test_a_packet_left_in_the_buffer_is_a_dropped_one():
     )
 
 
+def test_drops_of_the_interface_are_counted_as_well():
+    text = END.replace("0 packets d", "2 packets d") + "5 packets dropped by interface\n"
+    assert sniffer.statistics(text) == CaptureFacts(1200, 7)
+    assert sniffer.statistics("1 packet captured\n1 packet dropped by interface\n") is None
+
+
 def test_there_are_no_statistics_before_the_end():
     assert sniffer.statistics(LISTENING) is None
     assert sniffer.statistics(LISTENING + END.splitlines()[0]) is None

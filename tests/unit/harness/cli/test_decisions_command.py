@@ -59,6 +59,7 @@ def test_prints_one_line_a_decision_in_words(
         "attempt": 1,
         "flags": 0,
         "delay_ns": 0,
+        "detail": 0,
         "timing_sensitive": False,
     }
     assert [row["action"] for row in told] == ["drop", "hold", "drop"]

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from harness.cli import exit_code
 from harness.cli.root import main, windtunnel
@@ -35,3 +36,12 @@ def test_its_exit_codes_are_those_of_the_verdicts() -> None:
 
 def test_it_names_every_sabotage() -> None:
     assert all(f"`{name}`" in README or f" {name}`" in README for name in SABOTAGES)
+
+
+def test_its_workflow_gives_the_command_options_that_it_has() -> None:
+    (example,) = re.findall(r"```yml\n(.*?)```", README, re.DOTALL)
+    steps = yaml.safe_load(example)["jobs"]["weather"]["steps"]
+    (command,) = (each["run"] for each in steps if " matrix " in each.get("run", ""))
+    known = {option for each in windtunnel.commands["matrix"].params for option in each.opts}
+    given = {word for word in command.split() if word.startswith("--")}
+    assert {"--publishers", "--junit", "--markdown"} <= given <= known

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from harness.artifact.suite import ScenarioResult
 from harness.cli import exit_code
 from harness.cli.root import main
+from harness.cli.run import suite_lines
 from harness.orchestrate import runner
 from harness.orchestrate.event import RunEvent
 from harness.orchestrate.lab import LabError
@@ -94,6 +97,42 @@ def test_json_is_one_line_a_run_and_one_at_the_end(
     assert suite["exit_code"] == 1
     assert Path(suite["report"]).is_file()
     assert [Path(each).is_dir() for each in suite["runs"]] == [True]
+    assert (suite["scenarios"], suite["remarks"]) == ([], [])
+
+
+KNOWN = """\
+schema: windtunnel-known/1
+known:
+  - {scenario: loss/reliable-2pct, check: naks_paced, subject: ours, owner: Jane,
+     issue: "https://example.org/1", expires: 2027-03-31}
+"""
+
+
+def test_known_failures_are_read_before_anything_starts(
+    calls: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "known.yaml"
+    file.write_text(KNOWN)
+    main(["run", NAME, "--fidelity", "netns", "--known", str(file)])
+    assert [each.check for each in calls["known"]] == ["naks_paced"]
+    calls.clear()
+    file.write_text(KNOWN.replace("naks_paced", "no_such_check"))
+    assert main(["run", NAME, "--fidelity", "netns", "--known", str(file)]) == exit_code.USAGE
+    assert f"{file}:3:36: known[0].check: expected the name of" in capsys.readouterr().err
+    assert not calls
+
+
+def test_scenarios_with_several_runs_and_remarks_are_told_at_the_end(capsys) -> None:
+    several = ScenarioResult("a/b", "PASS", "0 of 9 runs failed", 9, 0, 0, 0.0, 0.3, None)
+    alone = ScenarioResult("c/d", "FAIL", "1 of 1 runs failed", 1, 1, 0, 0.0, 1.0, None)
+    known = ScenarioResult("e/f", "PASS", "0 of 0", 0, 0, 1, 0.0, 1.0, None)
+    for line in suite_lines([several, alone, known], ["take it out"]):
+        click.echo(line)
+    assert capsys.readouterr().out.splitlines() == [
+        "PASS          a/b  0 of 9 runs failed",
+        "PASS          e/f  0 of 0",
+        "NOTE: take it out",
+    ]
 
 
 def test_an_unknown_sabotage_is_refused(

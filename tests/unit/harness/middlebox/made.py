@@ -6,7 +6,8 @@ import numpy as np
 
 from harness.middlebox import engine as rules_engine
 from harness.middlebox.state import DECISIONS, make_engine
-from harness.scenario.case import Case, CheckCase, FaultCase, HostCase, Payload, TrafficCase
+from harness.scenario.case import Case, CheckCase, HostCase, Payload, TrafficCase
+from harness.scenario.fault_case import FaultCase
 
 A_TO_B, B_TO_A = 0, 1
 STREAM_1, STREAM_2 = 1001, 1002
@@ -26,6 +27,11 @@ def fault(action, share=1.0, types=("DATA",), links=("a->b",), hold_ns=0, name="
         share_ppb=int(share * BILLION),
         hold_ns=hold_ns,
     )
+
+
+def with_more(plain, **details):
+    """A fault with further fields."""
+    return plain.model_copy(update=details)
 
 
 def case(*faults, seed=99, hosts=("10.64.0.3", "10.64.0.19")):

@@ -8,7 +8,17 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw, raw
 
 from harness.middlebox.__main__ import _halves
-from harness.middlebox.packet import AERON, FRAGMENT, OTHER, STRAY, classify, seal, set_macs
+from harness.middlebox.packet import (
+    AERON,
+    FRAGMENT,
+    OTHER,
+    STRAY,
+    classify,
+    port,
+    seal,
+    set_macs,
+    set_port,
+)
 
 A, B, RELAY = "10.64.0.3", "10.64.0.19", "10.64.0.2"
 A6, B6 = "fd00::3", "fd00:1::19"
@@ -36,11 +46,11 @@ def sorted_out(packet, near=0, table=None):
     return classify(buf, 2, len(buf), hosts() if table is None else table, near, PORTS)
 
 
-def sealed(packet, envelope_length, frames):
+def sealed(packet, envelope_length, frames, is_changed=False):
     """The packet with other frames behind its envelope, sealed."""
     changed = packet[:envelope_length] + frames
     buf = np.frombuffer(b"\0" * 4 + changed + b"\x77" * 3, dtype=np.uint8).copy()
-    seal(buf, 4, envelope_length, len(frames))
+    seal(buf, 4, envelope_length, len(frames), is_changed)
     return buf[4 : 4 + len(changed)].tobytes()
 
 
@@ -127,3 +137,15 @@ def test_macs_are_those_of_the_far_side():
     buf = np.zeros(20, dtype=np.uint8)
     set_macs(buf, 3, macs, 1)
     assert buf.tolist() == [0] * 3 + list(range(12, 24)) + [0] * 5
+
+
+@pytest.mark.parametrize(("source", "destination", "length"), [(A, B, 42), (A6, B6, 62)])
+def test_changed_frames_and_ports_get_a_checksum_of_their_own(source, destination, length):
+    packet = built(FRAMES, source, destination)
+    other = bytes([FRAMES[0] ^ 1]) + FRAMES[1:]
+    assert sealed(packet, length, other, True) == built(other, source, destination)
+    buf = np.frombuffer(b"\0" * 4 + packet, dtype=np.uint8).copy()
+    assert port(buf, 4, length, 1) == 24325
+    set_port(buf, 4, length, 0, 40001)
+    seal(buf, 4, length, len(FRAMES), True)
+    assert buf[4:].tobytes() == built(FRAMES, source, destination, sport=40001)

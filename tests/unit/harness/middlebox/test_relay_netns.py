@@ -16,9 +16,10 @@ from harness.middlebox.port import PortError, open_port
 from harness.orchestrate import privileges
 from harness.orchestrate.lab import MID
 from harness.orchestrate.namespaces import NetnsLab
+from harness.scenario.fault_case import ForgedCase, ReachedCase, WhenCase
 from harness.topology.model import build
 from tests.naive.middlebox import NaiveMiddlebox
-from tests.unit.harness.middlebox.made import case, data, fault, setup, status_message
+from tests.unit.harness.middlebox.made import case, data, fault, setup, status_message, with_more
 
 pytestmark = [
     pytest.mark.netns,
@@ -205,6 +206,63 @@ def _check_ledger(made, sent, received):
     forward = ledger.links["a->b"]
     assert (forward.datagrams_in, forward.datagrams_out) == (sent, received)
     assert set(forward.lag_ns) == {"p50", "p99", "max"}
+
+
+def test_damaged_and_forged_frames_arrive(bench):
+    made = bench(
+        with_more(fault("corrupt", 0.2), field="payload"),
+        with_more(fault("corrupt", 0.2), field="version"),
+        with_more(fault("truncate", 0.2), cut_to_bytes=20),
+        with_more(fault("inject", 0.2), forged=(ForgedCase(type="DATA", payload_length=99),)),
+    )
+    relay = made.relay()
+    made.await_ready(relay, "relay")
+    path = made.receive("b", PORT)
+    forward = forward_traffic()
+    made.send("a", "b", PORT, SOURCE_PORT + 1, forward)
+    time.sleep(0.3)
+    relay.terminate()
+    assert relay.wait(20) == 0, relay.tail()
+    twin = NaiveMiddlebox(made.case)
+    for datagram in forward:
+        twin.offer(b"", datagram, 0, 0)
+    assert [frames for _, frames in unpacked(path)] == [frames for _, _, frames in twin.sent]
+    _check_ledger(made, len(forward), len(twin.sent))
+
+
+ECHO = """
+import socket, sys
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("", int(sys.argv[1])))
+print("ready", flush=True)
+while True:
+    datagram, source = server.recvfrom(65536)
+    print("from", source[1], flush=True)
+    server.sendto(datagram, source)
+"""
+ASK = """
+import socket, sys
+asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asker.bind(("", int(sys.argv[3])))
+asker.settimeout(10)
+for message in map(bytes.fromhex, sys.argv[4:]):
+    asker.sendto(message, (sys.argv[1], int(sys.argv[2])))
+    assert asker.recv(65536) == message
+"""
+
+
+def test_a_rewritten_source_is_answered_all_the_same(bench):
+    later = WhenCase(reached=ReachedCase(ordinal=0, position=128))
+    made = bench(with_more(fault("readdress"), source_port=40_001, when=later))
+    relay = made.relay()
+    made.await_ready(relay, "relay")
+    made.await_ready(made.spawn("b", "echo", "-c", ECHO, str(PORT)), "echo")
+    told = [each.hex() for each in (setup(), *(data(64 * n) for n in range(5)))]
+    address = made.lab.address("b")
+    asker = made.spawn("a", "ask", "-c", ASK, address, str(PORT), str(SOURCE_PORT), *told)
+    assert asker.wait(60) == 0, asker.tail()
+    seen = (made.folder / "echo.log").read_text().split()[2::2]
+    assert seen == [str(SOURCE_PORT)] * 3 + ["40001"] * 3
 
 
 def test_what_is_not_aeron_passes_untouched(bench):

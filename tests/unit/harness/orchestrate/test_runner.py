@@ -1,10 +1,12 @@
 """A suite walks its runs whatever happens in them, and leaves no process and no lab behind."""
 
+import datetime
 import json
 import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,11 @@ from harness.artifact.manifest import Manifest
 from harness.artifact.run_dir import RunDir
 from harness.artifact.suite import Suite
 from harness.capture import sniffer
-from harness.orchestrate import labs, phases, runner, suite, traffic
+from harness.orchestrate import labs, one_run, phases, runner, suite, traffic
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.payload import Payload
+from harness.orchestrate.subject import Pair
+from harness.scenario.known import KnownFailure
 from harness.scenario.loader import ScenarioError
 from tests.stand_ins import local_lab
 from tests.stand_ins.local_lab import LocalLab, scripted
@@ -59,9 +63,9 @@ class Bench:
         stored.write_bytes(b"payload")
         monkeypatch.setattr(labs, "require", lambda fidelity: None)
         monkeypatch.setattr(labs, "make", self._make_lab)
-        monkeypatch.setattr(suite, "_judged", self._judge)
+        monkeypatch.setattr(one_run, "_judged", self._judge)
         monkeypatch.setattr(
-            runner, "_payload", lambda store, file: Payload(stored, "0" * 64, 7, "")
+            runner, "payload_of", lambda store, file: Payload(stored, "0" * 64, 7, "")
         )
         monkeypatch.setattr(sniffer, "SETTLE_S", 0.0)
         monkeypatch.setattr(phases, "QUIET_S", 0.0)
@@ -78,6 +82,8 @@ class Bench:
     def run(self, on_event=None, **options) -> runner.SuiteResult:
         changed = options.pop("programs", {})
         tested, programs = scripted(**changed)
+        tested = replace(tested, missing=options.pop("missing", ""))
+        other = replace(tested, name=options.pop("subscriber", tested.name))
         local_lab.install(self._monkeypatch, programs)
 
         def on_every_event(event) -> None:
@@ -88,7 +94,7 @@ class Bench:
         return runner.run_suite(
             [self.scenario],
             out=self.folder / "runs",
-            tested=tested,
+            tested=Pair(tested, other),
             on_event=on_every_event,
             **options,
         )
@@ -339,3 +345,59 @@ def test_the_sabotage_is_in_the_manifest_and_in_the_command(bench):
 )
 def test_the_worst_outcome_gives_the_exit_code(outcomes, code):
     assert suite.worst_exit_code(outcomes) == code
+
+
+def test_each_side_has_its_own_subject_and_all_documents_name_both(bench):
+    result = bench.run(subscriber="other")
+    folder = RunDir(result.runs[0].run_dir)
+    manifest = bench.manifest(result)
+    assert {host: (each.side, each.peer) for host, each in manifest.subjects.items()} == {
+        "a": ("publisher", "scripted"),
+        "b": ("subscriber", "other"),
+    }
+    command, remark = folder.repro.read_text().splitlines()
+    assert command.endswith("--publisher scripted --subscriber other")
+    assert remark == "# a: scripted, b: other"
+
+
+def test_a_peer_that_this_machine_lacks_makes_the_run_unsupported_and_starts_nothing(bench):
+    result = bench.run(missing="no such thing here")
+    manifest = bench.manifest(result)
+    assert manifest.unsupported == "scripted: no such thing here"
+    assert manifest.processes == []
+
+
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_driver_that_cannot_be_executed_makes_the_run_unsupported(bench, code):
+    result = bench.run(
+        programs={"driver": f"echo no such library; exit {code}", "sampler": "sleep 60"}
+    )
+    unsupported = bench.manifest(result).unsupported
+    assert unsupported.endswith(f"ended with exit code {code}; its last words: no such library")
+
+
+def test_the_end_of_a_suite_tells_of_each_scenario_and_of_what_is_known(bench):
+    entry = KnownFailure(
+        scenario="small",
+        check="naks_paced",
+        subject="ours",
+        owner="Jane",
+        issue="https://example.org/1",
+        expires=datetime.date(2000, 1, 1),
+    )
+    result = bench.run(seeds=3, known=[entry])
+    document = Suite.read(result.suite_dir / "suite.json")
+    assert document.scenarios == result.scenarios
+    (scenario,) = result.scenarios
+    assert (scenario.runs, scenario.failures, scenario.limit) == (3, 0, None)
+    assert scenario.text == "0 of 3 runs failed, rate 0.00% to 70.76% (95%)"
+    assert document.remarks == result.remarks
+    assert "has expired" in result.remarks[-1]
+    assert result.exit_code == 0
+
+
+def test_a_scenario_with_a_limit_needs_enough_runs(bench):
+    bench.scenario.write_text(SCENARIO.replace("wall: 5s", "wall: 5s, failures: 5%"))
+    result = bench.run(seeds=2)
+    assert result.scenarios[0].limit == 0.05
+    assert (result.scenarios[0].outcome, result.exit_code) == ("INCONCLUSIVE", 2)

@@ -18,9 +18,19 @@ def scenario() -> Scenario:
     return load_scenario(MAIN)
 
 
-def test_needs_three_and_a_half_times_the_traffic_on_disk(scenario):
+def test_needs_three_and_a_half_times_the_traffic_and_the_logs_on_disk(scenario):
     traffic = sum(each.content.total_bytes for each in scenario.traffic)
-    assert space.need(scenario).disk_bytes == traffic * 7 // 2 + 256 * MIB
+    logs = 2 * 3 * (64 * 1024 + MIB) + 4 * 4096
+    assert space.need(scenario).disk_bytes == traffic * 7 // 2 + logs + 256 * MIB
+
+
+def test_needs_no_disk_for_logs_that_are_too_long_to_be_kept(tmp_path):
+    file = tmp_path / "long.yaml"
+    text = MAIN.read_text().replace("loss/reliable-2pct", "long")
+    file.write_text(text.replace("term-length=1m", "term-length=32m"))
+    logs = 2 * 3 * 64 * 1024 + 2 * 4096
+    need = space.need(load_scenario(file))
+    assert need.disk_bytes == 128 * MIB * 7 // 2 + logs + 256 * MIB
 
 
 def test_needs_a_cnc_file_a_host_and_a_log_buffer_a_side_in_memory(scenario):

@@ -2,7 +2,7 @@
 
 from harness.capture import counters
 from harness.orchestrate import subject
-from harness.orchestrate.subject import OURS
+from harness.orchestrate.subject import OURS, Subject
 
 
 def test_our_driver_and_workloads():
@@ -43,3 +43,11 @@ def test_a_saboteur_of_its_own_commits_what_workloads_cannot():
     for sabotage in ("lying-counter", "nak-when-unreliable"):
         assert subject.sabotage_arguments("saboteur", sabotage) == ["--sabotage", sabotage]
         assert subject.sabotage_arguments("subscriber", sabotage) == []
+
+
+def test_words_are_filled_in_for_each_place():
+    made = Subject(
+        "it", ("{python}", "-x{dir}", "{libraries}/d"), environment={"D": "{dir}:{libraries}"}
+    )
+    assert made.driver_command("py", "/m/{a}", "/l") == ["py", "-x/m/{a}", "/l/d"]
+    assert made.variables("py", "/m/a", "/l") == {"D": "/m/a:/l"}

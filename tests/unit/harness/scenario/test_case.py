@@ -7,8 +7,11 @@ from pydantic import ValidationError
 
 from harness.artifact.decision import ACTIONS, LINKS
 from harness.artifact.plan import max_message_length
+from harness.dissect import layout
+from harness.scenario.act import ACTIONS as SCENARIO_ACTIONS
 from harness.scenario.case import LINK_NAMES, Case, Payload, resolve, run_seeds
 from harness.scenario.explain import expected_data_frames, explain
+from harness.scenario.forged import FLAG_BITS
 from harness.scenario.loader import parse_scenario
 from harness.scenario.model import json_schema
 from harness.scenario.sense import longest_message
@@ -48,7 +51,17 @@ def test_links_are_named_by_the_order_of_their_ends():
 
 def test_names_agree_with_the_run_folder():
     assert LINK_NAMES == LINKS
-    assert set(ACTIONS.values()) == {"drop", "duplicate", "hold", "swap"}
+    assert tuple(ACTIONS.values()) == SCENARIO_ACTIONS
+    assert {
+        "begin": layout.FLAG_BEGIN,
+        "end": layout.FLAG_END,
+        "eos": layout.FLAG_END_OF_STREAM,
+        "revoked": layout.FLAG_REVOKED,
+        "group": layout.SETUP_FLAG_GROUP,
+        "send-setup": layout.SM_FLAG_SEND_SETUP,
+        "receiver-eos": layout.SM_FLAG_END_OF_STREAM,
+        "reply": layout.RTTM_FLAG_REPLY,
+    } == FLAG_BITS
 
 
 def test_ordinals_follow_the_stream_ids():
@@ -111,5 +124,5 @@ def test_the_schema_describes_every_field():
     ]
     assert {"traffic", "faults", "expect"} <= set(schema["properties"])
     assert [each for each in described if not each[2]] == []
-    assert tables["Hold"]["properties"]["for"]["pattern"]
+    assert tables["Hold"]["properties"]["for"]["anyOf"][0]["pattern"]
     assert tables["Act"]["additionalProperties"] is False

@@ -85,3 +85,21 @@ def test_puts_addresses_in_the_place_of_hosts():
     assert placeholders(FULL) == ["b"]
     filled = fill_in(FULL, {"b": "10.64.0.19"})
     assert parse_channel(filled).endpoint_host == "10.64.0.19"
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_ns"), [("500", 500), ("7ns", 7), ("10us", 10_000), ("2ms", 2_000_000)]
+)
+def test_knows_how_long_a_receiver_waits_before_it_asks(text, delay_ns):
+    assert parse_channel(f"aeron:udp?endpoint=h:1|nak-delay={text}").nak_delay_ns == delay_ns
+
+
+def test_knows_no_delay_where_none_is_given_and_refuses_one_without_sense():
+    assert parse_channel("aeron:udp?endpoint=h:1").nak_delay_ns is None
+    with pytest.raises(ValueError, match="nak-delay=1h: expected a number followed by"):
+        _ = parse_channel("aeron:udp?endpoint=h:1|nak-delay=1h").nak_delay_ns
+
+
+@pytest.mark.parametrize(("text", "told"), [("", True), ("|eos=true", True), ("|eos=false", False)])
+def test_knows_whether_a_publication_tells_that_it_has_ended(text, told):
+    assert parse_channel(f"aeron:udp?endpoint=h:1{text}").signals_end is told

@@ -21,15 +21,19 @@ from harness.artifact.counter_sample import COUNTER_SAMPLE, CounterFacts, write_
 from harness.artifact.decision import DECISION
 from harness.artifact.delivery import DELIVERY
 from harness.artifact.frame_seen import FRAME_SEEN
+from harness.artifact.held_log import HeldLog, write_held_logs
 from harness.artifact.host_facts import CaptureFacts, SnmpFacts
 from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount
 from harness.artifact.manifest import Manifest, Phase, ProcessExit
 from harness.artifact.plan import MessagePlan, message_bytes, plan
+from harness.artifact.pressure import UNKNOWN, Pressure
 from harness.artifact.records import write_records
 from harness.artifact.run_dir import RunDir
 from harness.dissect.expected_log import ExpectedLog, expected_log
-from harness.scenario.case import Case, CheckCase, FaultCase, HostCase, Payload, TrafficCase
+from harness.scenario.case import Case, CheckCase, HostCase, Payload, TrafficCase
+from harness.scenario.fault_case import FaultCase
 from harness.verdict.registry import CHECKS
+from tests.unit.harness.verdict.made_log import made_log, ring_offset
 
 SEED = 7
 SESSION_ID = -4242
@@ -42,15 +46,25 @@ SENDER_PORT = 40000
 TOTAL_BYTES = 200_000
 ADDRESS = {"a": "10.64.0.10", "b": "10.64.1.10"}
 STEP_NS = 1_000_000
+WINDOW = 32768
 START_NS = 1_700_000_000_000_000_000
 A_TO_B, B_TO_A = decision.LINKS
 TRAFFIC = "one"
 RELIABLE_CHECKS = (
     "delivered_once",
     "positions_covered",
+    "image_log_equals_publication",
+    "naks_only_for_gaps",
+    "naks_paced",
+    "retransmits_only_if_asked",
     "naks_and_retransmits_agree",
     "retransmits_identical",
+    "counters_agree_with_packets",
+    "sends_within_window",
+    "status_messages_on_time",
+    "status_messages_backed",
     "rcv_pos_reaches_end",
+    "eos_reaches_end",
     "rcv_pos_monotonic",
     "rcv_hwm_from_wire",
     "invalid_packets_zero",
@@ -58,15 +72,24 @@ RELIABLE_CHECKS = (
 UNRELIABLE_CHECKS = (
     "delivered_intact",
     "positions_covered",
+    "image_log_equals_publication",
     "pad_only_where_lost",
     "no_naks",
+    "counters_agree_with_packets",
+    "sends_within_window",
+    "status_messages_on_time",
+    "status_messages_backed",
     "rcv_pos_reaches_end",
+    "eos_reaches_end",
     "rcv_pos_monotonic",
     "rcv_hwm_from_wire",
     "invalid_packets_zero",
 )
 assert {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS} == set(CHECKS)
 
+PACKETS_SENT = {"NAK": 5, "SM": 7, "HEARTBEAT": 9}
+PACKETS_RECEIVED = {"NAK": 6, "SM": 8, "HEARTBEAT": 10}
+"""Ids of the system counters by what they count."""
 NAK_TYPE_IDS = {"rcv-naks-sent": 20, "snd-naks-received": 19}
 COUNTERS = {
     "a": {"snd-pos": (50, 2), "snd-naks-received": (51, 19)},
@@ -122,6 +145,10 @@ class MadeRun:
     )
     "Time, counter name, value."
     rcvbuf_errors: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
+    pressure: dict[str, list[list[int]]] = field(default_factory=dict)
+    "Rows by host, as in the artifact."
+    logs: dict[str, np.ndarray] = field(default_factory=dict)
+    "The publication's at a, the image's at b."
     now_ns: int = START_NS
 
     @property
@@ -140,6 +167,11 @@ class MadeRun:
         destination = "b" if source == "a" else "a"
         ports = (SENDER_PORT, PORT) if source == "a" else (PORT, SENDER_PORT)
         packet = Packet(self.now_ns, source, destination, ports, payload, kind)
+        first = kind == "HEARTBEAT" or payload not in [each.payload for each in self.packets["a"]]
+        self._count(source, PACKETS_SENT.get(kind), 1)
+        self._count(
+            source, 0, len(payload) if kind in ("DATA", "PAD", "HEARTBEAT") and first else 0
+        )
         self.packets[source].append(packet)
         account = self.links[A_TO_B if source == "a" else B_TO_A]
         frames = account.frames.setdefault(kind, FrameAccount())
@@ -149,10 +181,17 @@ class MadeRun:
             account.datagrams_dropped += 1
             frames.dropped += 1
             return
+        self._count(destination, PACKETS_RECEIVED.get(kind), 1)
+        self._count(destination, 1, len(payload) if destination == "b" else 0)
         account.datagrams_out += 1
         frames.sent += 1
         late = Packet(self.now_ns + STEP_NS // 2, source, destination, ports, payload, kind)
         self.packets[destination].append(late)
+
+    def _count(self, host: str, counter_id: int | None, more: int) -> None:
+        if counter_id is not None:
+            name = f"{host}/{counter_id}"
+            self.values[name] = self.values.get(name, 0) + more
 
     def sample(self, host: str, name: str, value: int) -> None:
         self.values[name] = value
@@ -179,14 +218,16 @@ class MadeRun:
         length = int(row["frame_length"]) - 32
         return message_bytes(self.payload, int(row["payload_start"]), length).tobytes()
 
-    def decide(self, index: int, action: int, rule: int = 0, attempt: int = 1) -> None:
+    def decide(
+        self, index: int, action: int, rule: int = 0, attempt: int = 1, detail: int = 0
+    ) -> None:
         row = self.log.frames[index]
         position = int(row["position"])
         span = (int(row["frame_length"]) + 31) & ~31
         term_id, term_offset = place(position)
         what = (self.now_ns, rule, action, 0, int(row["frame_type"]), int(row["flags"]), 0)
         where = (SESSION_ID, STREAM_ID, term_id, term_offset, span, position, attempt, 0)
-        self.decisions.append((*what, *where))
+        self.decisions.append((*what, *where, detail))
 
     def see(self, index: int) -> None:
         """The subscriber reads an expected frame in its log."""
@@ -204,6 +245,41 @@ class MadeRun:
         row = self.log.frames[index]
         return int(row["position"]) + ((int(row["frame_length"]) + 31) & ~31)
 
+    def lay_out_logs(self) -> None:
+        """Fill both logs with what was sent and what was seen."""
+        sent = {
+            int(position): self.frame_bytes(index)
+            for index, position in enumerate(self.log.frames["position"])
+        }
+        seen = {
+            position: header if header[6] == frame_class.PAD else sent[position]
+            for position, header, _ in self.frames
+        }
+        for host, frames in (("a", sent), ("b", seen)):
+            self.logs[host] = made_log(
+                sorted(frames.items()),
+                end=self.log.end_position,
+                term_length=TERM_LENGTH,
+                initial_term_id=INITIAL_TERM_ID,
+                session_id=SESSION_ID,
+                stream_id=STREAM_ID,
+            )
+
+    def in_log(self, position: int) -> int:
+        """Where a position lies in either log's file."""
+        return ring_offset(position, TERM_LENGTH)
+
+    def rest(self) -> None:
+        """Note that both hosts had all the time that they needed, four times a second."""
+        quarter_ns = 250_000_000
+        for host in ("a", "b"):
+            self.pressure[host] = [
+                [time_ns, time_ns // 10, time_ns // 100, UNKNOWN, 6_000_000]
+                for time_ns in range(START_NS - quarter_ns, self.now_ns + quarter_ns, quarter_ns)
+            ]
+        self.manifest.phases = [Phase("traffic", START_NS, self.now_ns)]
+        self.manifest.host_facts = {"steal_ticks": 0, "ticks_per_second": 1000}
+
     # ---- what is written ----
 
     def write(self) -> Path:
@@ -215,13 +291,17 @@ class MadeRun:
         folder.scenario.write_text("made by hand\n")
         folder.payload.write_bytes(self.payload.tobytes())
         Ledger(self.links).write(folder.ledger)
-        write_records(folder.decisions, np.array(self.decisions, dtype=DECISION))
+        rows = [(*each, 0)[: len(DECISION)] for each in self.decisions]  # `detail` may be left out
+        write_records(folder.decisions, np.array(rows, dtype=DECISION))
         for host in ("a", "b"):
             self.write_capture(host)
             self._write_counters(host)
             after = {"InErrors": 0, "RcvbufErrors": self.rcvbuf_errors[host]}
             SnmpFacts({"InErrors": 0, "RcvbufErrors": 0}, after).write(folder.host(host).snmp)
+            rows = np.array(self.pressure[host], dtype=np.int64)
+            Pressure(5_000_000, rows).write(folder.host(host).pressure)
         self._write_applications()
+        self._write_logs()
         return self.path
 
     def write_capture(self, host: str) -> None:
@@ -253,6 +333,15 @@ class MadeRun:
             for time_ns, name, value in self.samples[host]
         ]
         write_records(files.counter_samples, np.array(sorted(rows), dtype=COUNTER_SAMPLE))
+
+    def _write_logs(self) -> None:
+        for host, folder, registration_id in (("a", "publications", 5), ("b", "images", 6)):
+            files = self.folder.host(host)
+            path = files.log_buffer(folder, registration_id)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self.logs[host].tobytes())
+            length = len(self.logs[host])
+            write_held_logs(files.held_logs, [HeldLog(folder, registration_id, length, "")])
 
     def _write_applications(self) -> None:
         subscriber = self.folder.host("b").subscriber(TRAFFIC)
@@ -313,7 +402,7 @@ def setup_frame() -> bytes:
 
 
 def status_message(position: int) -> bytes:
-    facts = (SESSION_ID, STREAM_ID, *place(position), 32768, 99)
+    facts = (SESSION_ID, STREAM_ID, *place(position), WINDOW, 99)
     return struct.pack("<iBBHiiiiiq", 36, 0, 0, 3, *facts)
 
 
@@ -321,8 +410,8 @@ def nak(position: int, length: int) -> bytes:
     return struct.pack("<iBBHiiiii", 28, 0, 0, 2, SESSION_ID, STREAM_ID, *place(position), length)
 
 
-def heartbeat(position: int) -> bytes:
-    return data_header(position, 0, 0xC0, frame_class.DATA)
+def heartbeat(position: int, flags: int = 0xC0) -> bytes:
+    return data_header(position, 0, flags, frame_class.DATA)
 
 
 def make_case(payload: np.ndarray, reliable: bool, drops: bool) -> Case:
@@ -379,7 +468,6 @@ def make_run(path: Path, reliable: bool = True, drops: bool = True) -> MadeRun:
     payload = np.random.default_rng(SEED).integers(0, 256, 5001, dtype=np.uint8)
     messages = plan(SEED, TRAFFIC, TOTAL_BYTES, 8192)
     manifest = Manifest("made", "made/by-hand", SEED, "netns", ["windtunnel", "run"], complete=True)
-    manifest.phases = [Phase("traffic", START_NS, START_NS + 1)]
     manifest.processes = [
         ProcessExit("a/driver", "driver", -15, True, "hosts/a/driver.log", ""),
         ProcessExit("b/driver", "driver", -15, True, "hosts/b/driver.log", ""),
@@ -409,6 +497,7 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
     run.send("a", setup_frame(), "SETUP")
     run.send("b", status_message(0), "SM")
     pending: int | None = None
+    told = 0
     for index in range(len(kinds)):
         kind = frame_class.NAMES[int(kinds[index])]
         run.send("a", run.frame_bytes(index), kind, arrives=index not in dropped)
@@ -424,16 +513,20 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
         run.see(index)
         run.sample("b", "rcv-pos", run.frame_end(index))
         run.sample("b", "sub-pos", run.frame_end(index))
-    run.send("a", heartbeat(run.log.end_position), "HEARTBEAT")
+        if run.frame_end(index) - told > WINDOW // 4:
+            told = run.frame_end(index)
+            run.send("b", status_message(told), "SM")
+    for flags in (0xC0, 0xE0, 0xE0):
+        run.send("a", heartbeat(run.log.end_position, flags), "HEARTBEAT")
     run.send("b", status_message(run.log.end_position), "SM")
-    run.values["b/5"] = run.values["rcv-naks-sent"]
-    run.values["a/6"] = run.values["snd-naks-received"]
     lost = set() if reliable else {int(run.log.frames["message"][each]) for each in dropped}
     for message in range(run.plan.count):
         if message not in lost:
             start, length = int(run.plan.starts[message]), int(run.plan.lengths[message])
             data_bytes = message_bytes(run.payload, start, length).tobytes()
             run.messages.append((int(run.log.message_ends[message]), data_bytes))
+    run.lay_out_logs()
+    run.rest()
 
 
 def _repair(run: MadeRun, index: int, reliable: bool) -> None:

@@ -82,6 +82,23 @@ def test_a_capture_without_some_of_its_packets_shuts(run):
     assert "seen by the tool but not in the file" in shut(captures_whole(Evidence(path))).text
 
 
+@pytest.mark.parametrize(("fall_ns", "shut"), [(900_000, False), (1_000_001, True)])
+def test_a_clock_that_was_set_back_shuts(run, fall_ns, shut):
+    path = run.write()
+    file = run.folder.capture("b")
+    content = bytearray(file.read_bytes())
+    first = 24 + 16 + int.from_bytes(content[32:36], "little")
+    stamp_ns = int.from_bytes(content[24:28], "little") * 10**9
+    stamp_ns += int.from_bytes(content[28:32], "little") - fall_ns
+    seconds, fraction = divmod(stamp_ns, 10**9)
+    content[first : first + 8] = seconds.to_bytes(4, "little") + fraction.to_bytes(4, "little")
+    file.write_bytes(content)
+    findings = captures_whole(Evidence(path))
+    assert [each.outcome for each in findings] == [PASS, INCONCLUSIVE if shut else PASS]
+    if shut:
+        assert "1000001 ns that the clock was set back" in findings[1].text
+
+
 def test_a_torn_capture_shuts(run):
     path = run.write()
     file = run.folder.capture("b")

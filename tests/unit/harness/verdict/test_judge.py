@@ -5,13 +5,14 @@ import shutil
 
 import pytest
 
-from harness.artifact.manifest import ProcessExit
+from harness.artifact.manifest import ProcessExit, SubjectFacts
 from harness.scenario.case import CheckCase
 from harness.verdict import judge as judge_module
 from harness.verdict.judge import judge
+from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 from harness.verdict.registry import CHECKS, GATES, Check
-from tests.unit.harness.verdict.made_run import make_run
+from tests.unit.harness.verdict.made_run import make_run, nak
 
 NOT_EVIDENCE = {"scenario.yaml", "verdict.json"}
 
@@ -96,7 +97,8 @@ def test_a_check_that_throws_is_our_defect_and_the_others_still_count(tmp_path, 
     def throw(*_):
         raise ZeroDivisionError("by hand")
 
-    monkeypatch.setitem(CHECKS, "rcv_hwm_from_wire", Check("rcv_hwm_from_wire", throw))
+    broken = Check("rcv_hwm_from_wire", Kind.LAW, throw)
+    monkeypatch.setitem(CHECKS, broken.name, broken)
     run = make_run(tmp_path)
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.HARNESS
@@ -225,6 +227,21 @@ def test_a_workload_that_says_no_makes_the_run_unsupported(tmp_path):
     assert (verdict.outcome, verdict.exit_code) == (Outcome.UNSUPPORTED, 0)
 
 
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_driver_that_could_not_be_executed_is_no_failure_if_the_harness_says_so(tmp_path, code):
+    run = make_run(tmp_path)
+    run.manifest.processes[0].exit_code = code
+    run.manifest.processes[0].asked = False
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.FAIL
+    run.manifest.unsupported = "no such library"
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.UNSUPPORTED
+    run.manifest.processes[0].exit_code = -11
+    run.write()
+    assert judge(tmp_path).outcome is Outcome.FAIL
+
+
 def test_a_run_that_this_machine_cannot_make_is_unsupported(tmp_path):
     run = make_run(tmp_path)
     run.manifest.unsupported = "no network namespaces here"
@@ -241,3 +258,36 @@ def test_traffic_that_overran_its_budget_is_a_failure_of_the_subject(tmp_path):
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.FAIL
     assert "the budget of 120 s is over" in verdict.reason
+
+
+def pace_of(tmp_path, applies, name: str, version: str):
+    """The verdict on a run with one NAK too many, whose check binds only some subjects."""
+    run = make_run(tmp_path)
+    run.manifest.subjects = {"b": SubjectFacts("subscriber", name, version)}
+    wanted = CheckCase(name="naks_only_for_gaps", arguments={"applies": applies})
+    run.case = run.case.model_copy(update={"expect": (wanted,)})
+    packet = [each for each in run.packets["b"] if each.kind == "NAK"][2]
+    packet.payload = nak(run.decisions[2][12], 1 << 14)
+    return judge(run.write())
+
+
+@pytest.mark.parametrize("applies", [["ours"], ["aeron-c>=1.50", "ours>=1.53"]])
+def test_a_check_that_binds_the_subject_fails_it(tmp_path, applies):
+    verdict = pace_of(tmp_path, applies, "ours", "1.53.0")
+    assert verdict.outcome is Outcome.FAIL
+
+
+def test_outside_of_its_subjects_a_violation_is_a_difference_and_no_failure(tmp_path):
+    verdict = pace_of(tmp_path, ["ours"], "aeron-c", "1.53.0-SNAPSHOT")
+    assert verdict.outcome is Outcome.PASS
+    assert "1 differences noted" in verdict.reason
+    document = verdict.as_document()["checks"][-1]
+    assert document["difference"] is True
+    assert "a difference of aeron-c 1.53.0-SNAPSHOT, which need not hold this:" in document["text"]
+    assert "goes beyond all that had arrived" in document["text"]
+
+
+def test_a_version_that_nobody_knows_leaves_a_violation_open(tmp_path):
+    verdict = pace_of(tmp_path, ["aeron-c>=1.50"], "aeron-c", "")
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "cannot be compared" in verdict.reason

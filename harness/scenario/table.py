@@ -1,16 +1,27 @@
-"""Types of the fields that hold a quantity: its reader, and its shape in the JSON Schema."""
+"""What every table of a scenario file is made of: its strictness, and quantities with their units.
+
+A quantity is a text with a unit, checked and turned into an exact integer when it is read; the
+JSON Schema for editors carries its pattern. Refuses to know any table.
+"""
 
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from harness.scenario.units import parse_bytes, parse_duration, parse_share
+from harness.scenario.units import (
+    parse_bytes,
+    parse_duration,
+    parse_probability,
+    parse_rate,
+    parse_share,
+)
 
 NUMBER = r"^\d+(\.\d+)?\s*"
+"""The beginning of a quantity's pattern; the units follow."""
 
 
 def quantity(pattern: str, example: str) -> WithJsonSchema:
-    """The schema of a text such as the example."""
+    """How a quantity looks to an editor."""
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
 
 
@@ -34,7 +45,12 @@ SignedBytes = Annotated[
 Duration = Annotated[
     int, BeforeValidator(parse_duration), quantity(NUMBER + "(ns|us|ms|s|min)$", "5ms")
 ]
+Rate = Annotated[
+    int, BeforeValidator(parse_rate), quantity(NUMBER + "(bit|kbit|Mbit|Gbit)/s$", "200Mbit/s")
+]
 Share = Annotated[int, BeforeValidator(parse_share), quantity(NUMBER + "%$", "2%")]
+Probability = Annotated[int, BeforeValidator(parse_probability), quantity(NUMBER + "%$", "0%")]
+"""A share that may be nothing at all."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
 
 

@@ -1,0 +1,104 @@
+"""How long a driver had to wait for a processor, as the kernel counts it.
+
+    /proc/<pid>/task/<tid>/schedstat    ns that it ran, ns that it was ready and waited, slices
+    <control group>/cpu.stat            time that a quota kept it from running
+
+Absence is a value here: a driver that has gone keeps its last figures, and a kernel that counts
+nothing leaves UNKNOWN. Source: kernel documentation, sched-stats and cgroup-v2.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from harness.artifact.pressure import COLUMNS, UNKNOWN, Pressure
+
+PROC = Path("/proc")
+GROUPS = Path("/sys/fs/cgroup")
+_CPU_STAT = "cpu.stat"
+_THROTTLED = {"throttled_usec": 1_000, "throttled_time": 1}
+"""Names of the two versions of control groups, and the nanoseconds in one of their units."""
+
+
+class PressureGauge:
+    """Notes one row a look; `tick` tells it of every look of the sampler in between."""
+
+    def __init__(self, pid: int, interval_ns: int) -> None:
+        self._pid = pid
+        self._interval_ns = interval_ns
+        self._rows: list[tuple[int, ...]] = []
+        self._run_ns = self._wait_ns = 0
+        self._throttle = _throttle_file(pid)
+        self._ticked_ns = time.monotonic_ns()
+        self._longest_gap_ns = 0
+
+    def tick(self) -> None:
+        """Note that the sampler has come round."""
+        now_ns = time.monotonic_ns()
+        self._longest_gap_ns = max(self._longest_gap_ns, now_ns - self._ticked_ns)
+        self._ticked_ns = now_ns
+
+    def look(self, now_ns: int) -> None:
+        """Add a row."""
+        threads = thread_times(self._pid)
+        if threads:
+            self._run_ns = sum(run_ns for run_ns, _ in threads)
+            self._wait_ns = max(wait_ns for _, wait_ns in threads)
+        throttled_ns = parse_throttled(_read(self._throttle)) if self._throttle else UNKNOWN
+        self._rows.append((now_ns, self._run_ns, self._wait_ns, throttled_ns, self._longest_gap_ns))
+        self._longest_gap_ns = 0
+
+    def pressure(self) -> Pressure:
+        """All rows so far."""
+        rows = np.array(self._rows, dtype=np.int64).reshape(-1, len(COLUMNS))
+        return Pressure(self._interval_ns, rows)
+
+
+def thread_times(pid: int) -> list[tuple[int, int]]:
+    """How long each thread of a process has run and waited, in ns; empty when nothing is told."""
+    folder = PROC / str(pid) / "task"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    times = []
+    for name in names:
+        fields = _read(folder / name / "schedstat").split()
+        if len(fields) >= 2:
+            times.append((int(fields[0]), int(fields[1])))
+    return times
+
+
+def parse_throttled(text: str) -> int:
+    """For how many ns a group was kept from running, out of its cpu.stat; UNKNOWN if not told."""
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name in _THROTTLED and value.strip().isdecimal():
+            return int(value) * _THROTTLED[name]
+    return UNKNOWN
+
+
+def _throttle_file(pid: int) -> Path | None:
+    """The cpu.stat of a process's control group, of either version."""
+    for line in _read(PROC / str(pid) / "cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        names = controllers.split(",")
+        roots = [GROUPS] if not controllers else [GROUPS / controllers, GROUPS / "cpu"]
+        if controllers and "cpu" not in names:
+            continue
+        for root in roots:
+            for place in (root / path.lstrip("/"), root):
+                if (place / _CPU_STAT).is_file():
+                    return place / _CPU_STAT
+    return None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

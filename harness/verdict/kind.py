@@ -1,0 +1,25 @@
+"""What sort of promise a check is about, which decides what may excuse a violation of it."""
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The sort of a check, or of one violation where that is another."""
+
+    SAFETY = "safety"
+    "What was delivered: whole, once, in order, and in the log."
+    LAW = "law"
+    "Cause and effect in the protocol; how long anything takes is no part of it."
+    STATE = "state"
+    "What the counters say when all is over."
+    LIVENESS = "liveness"
+    "That something happens in the end."
+    TIMING = "timing"
+    "That it happens soon enough, or not too soon."
+
+
+ZERO_TOLERANCE = frozenset({Kind.SAFETY, Kind.LAW})
+"""One violation in any number of runs is too many."""
+
+OF_A_SLOW_HOST = frozenset(Kind) - {Kind.LAW}
+"""What can go wrong because a host was too slow: nothing comes in time, or in whole."""

@@ -1,0 +1,142 @@
+"""Gate on the machine: were the hosts quick enough for what time tells to be the subject's doing?
+
+A broken gate here excuses what a slow host can cause, and nothing else: not bytes, and not cause
+and effect. A run in which nothing was violated is none the worse for it. All figures are of the
+traffic phase; before it, everything starts at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.artifact.manifest import Manifest
+from harness.artifact.pressure import UNKNOWN, Pressure
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, Missing, could_not_look, together
+from harness.verdict.kind import OF_A_SLOW_HOST
+from harness.verdict.outcome import Outcome
+
+NAME = "host_was_not_overloaded"
+PHASE = "traffic"
+
+WAIT_SHARE_MAX = 0.5
+"""Of a quarter of a second: a driver that waits longer than it may run or sleep is not at fault."""
+GAP_NS_MAX = 50_000_000
+"""Between two looks of the sampler, which are due every few ms: half of what the timing checks
+tolerate, since the driver shares the processors with the sampler."""
+LAG_NS_MAX = 5_000_000
+"""99th percentile of the relay's own delay: as much as the pace of NAKs tolerates."""
+STEAL_SHARE_MAX = 0.02
+"""Of one processor's time, that the machine's own host gave to others."""
+THROTTLED_SHARE_MAX = 0.01
+"""Of the time: a quota takes its time in stretches of up to 100 ms."""
+
+
+def host_was_not_overloaded(evidence: Evidence) -> list[Finding]:
+    """The hosts, the relay and the machine had the processor time that they needed."""
+    found = together(evidence.manifest, evidence.case, evidence.ledger)
+    if isinstance(found, Missing):
+        return [_limited(could_not_look(NAME, found))]
+    manifest, case, ledger = found
+    during = next((each for each in manifest.phases if each.name == PHASE), None)
+    if during is None:
+        gap = Missing(evidence.name_of(evidence.folder.manifest), f"tells of no phase {PHASE}")
+        return [_limited(could_not_look(NAME, gap))]
+    findings = []
+    for host in case.hosts:
+        pressure = evidence.pressure(host.name)
+        if isinstance(pressure, Missing):
+            findings.append(_limited(could_not_look(NAME, pressure, host.name)))
+            continue
+        where = (evidence.name_of(evidence.folder.host(host.name).pressure),)
+        rows = _during(pressure, during.started_ns, during.ended_ns)
+        if len(rows.rows) < 2:
+            gap = Missing(where[0], "tells of no stretch of the traffic")
+            findings.append(_limited(could_not_look(NAME, gap, host.name)))
+            continue
+        findings.append(_finding(list(_pressed(rows)), _summary(rows), host.name, where))
+    where = (evidence.name_of(evidence.folder.ledger),)
+    lags_ns = [link.lag_ns.get("p99", 0) for link in ledger.links.values()]
+    worst_ns = max(lags_ns, default=0)
+    slow = f"the relay took {worst_ns} ns for one datagram in a hundred, limit {LAG_NS_MAX}"
+    quick = f"the relay took at most {worst_ns} ns for 99 of 100 datagrams"
+    findings.append(_finding([slow] if worst_ns > LAG_NS_MAX else [], quick, "relay", where))
+    findings.append(_stolen(evidence, manifest))
+    return findings
+
+
+def _stolen(evidence: Evidence, manifest: Manifest) -> Finding:
+    where = (evidence.name_of(evidence.folder.manifest),)
+    ticks = int(manifest.host_facts.get("steal_ticks", 0))
+    rate = int(manifest.host_facts.get("ticks_per_second", 0))
+    lasted_ns = manifest.phases[-1].ended_ns - manifest.phases[0].started_ns
+    share = ticks / rate / (lasted_ns / 1e9) if rate and lasted_ns > 0 else 0.0
+    text = f"{share:.1%} of a processor's time went to other machines"
+    offence = [f"{text}, limit {STEAL_SHARE_MAX:.0%}"] if share > STEAL_SHARE_MAX else []
+    return _finding(offence, text, "machine", where)
+
+
+def _finding(offences: list[str], summary: str, about: str, where: tuple[str, ...]) -> Finding:
+    if offences:
+        finding = Finding(NAME, Outcome.INCONCLUSIVE, "; ".join(offences), about, where)
+        return _limited(replace(finding, explains_only=True))
+    return Finding(NAME, Outcome.PASS, summary, about, where)
+
+
+def _limited(finding: Finding) -> Finding:
+    """The finding as one that excuses what a slow host can cause, and nothing else."""
+    return replace(finding, excuses_kinds=OF_A_SLOW_HOST)
+
+
+def _during(pressure: Pressure, from_ns: int, until_ns: int) -> Pressure:
+    """The rows of a stretch of time, with the one before it and the one behind it."""
+    times_ns = pressure.column("time_ns")
+    first = max(0, int(np.searchsorted(times_ns, from_ns)) - 1)
+    last = int(np.searchsorted(times_ns, until_ns, side="right")) + 1
+    return Pressure(pressure.interval_ns, pressure.rows[first:last])
+
+
+def _shares(rows: Pressure, name: str) -> NDArray[np.float64]:
+    """Growth of a column from row to row, as a share of the time between them."""
+    spans = np.maximum(np.diff(rows.column("time_ns")), 1)
+    shares: NDArray[np.float64] = np.diff(rows.column(name)) / spans
+    return shares
+
+
+def _throttled_share(rows: Pressure) -> float:
+    throttled = rows.column("throttled_ns")
+    if UNKNOWN in (throttled[0], throttled[-1]):
+        return 0.0
+    span = max(1, int(rows.column("time_ns")[-1] - rows.column("time_ns")[0]))
+    return int(throttled[-1] - throttled[0]) / span
+
+
+def _pressed(rows: Pressure) -> Iterator[str]:
+    """What shows that a host was pressed too hard."""
+    waits = _shares(rows, "wait_ns")
+    if waits.max() > WAIT_SHARE_MAX:
+        many = int((waits > WAIT_SHARE_MAX).sum())
+        yield (
+            f"the driver waited for a processor {waits.max():.0%} of the time between two looks, "
+            f"limit {WAIT_SHARE_MAX:.0%}, in {many} of {len(waits)}"
+        )
+    gap_ns = int(rows.column("longest_gap_ns")[1:].max(initial=0))
+    if gap_ns > GAP_NS_MAX:
+        yield (
+            f"the sampler did not look for {gap_ns} ns, limit {GAP_NS_MAX}, "
+            f"where {rows.interval_ns} are due"
+        )
+    throttled = _throttled_share(rows)
+    if throttled > THROTTLED_SHARE_MAX:
+        yield f"a quota kept the driver still {throttled:.1%} of the time"
+
+
+def _summary(rows: Pressure) -> str:
+    waits = _shares(rows, "wait_ns")
+    gap_ns = int(rows.column("longest_gap_ns")[1:].max(initial=0))
+    return (
+        f"the driver waited at most {waits.max():.0%} of the time for a processor, "
+        f"the sampler at most {gap_ns} ns for its turn, of {rows.interval_ns}"
+    )

@@ -1,0 +1,76 @@
+"""Flow control: a sender never goes beyond what the receiver's status messages have allowed.
+
+    position   |---- sent ----|- - - - allowed - - - -|      limit = max(position + window) of all
+                              ^ now                   ^      status messages that have arrived
+
+The status messages are those that the capture at the sender's host saw before the frame left: the
+sender cannot have known of any other.
+"""
+
+import numpy as np
+
+from harness.artifact.frame_class import PAD, SM
+from harness.dissect.flow import positions
+from harness.dissect.frames import DATA_HEADER_LENGTH, Frames
+from harness.dissect.layout import SM_FLAG_SEND_SETUP
+from harness.scenario.case import TrafficCase
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.series import known_at
+from harness.verdict.wire import Wire
+
+WITHIN = "sends_within_window"
+
+
+def status_messages(frames: Frames) -> Frames:
+    """The status messages that tell a position, among SM and NAK frames."""
+    picked: Frames = frames[
+        (frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) == 0)
+    ]
+    return picked
+
+
+def sends_within_window(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """No frame was first sent beyond the window of the status messages that had arrived."""
+    wire = evidence.wire(traffic)
+    if isinstance(wire, Missing):
+        return could_not_look(WITHIN, wire, traffic.id)
+    where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
+    allowing = status_messages(wire.answered)
+    if len(allowing) == 0:
+        gap = Missing(where[0], "shows no status message that reached the publisher's host")
+        return could_not_look(WITHIN, gap, traffic.id)
+    return _judge(wire, allowing, traffic, where)
+
+
+def _judge(wire: Wire, allowing: Frames, traffic: TrafficCase, where: tuple[str, ...]) -> Finding:
+    facts = wire.facts
+    limits = positions(allowing, facts.initial_term_id, facts.term_length)
+    limits = np.maximum.accumulate(limits + allowing["window_bytes"])
+    first = ~wire.resent()
+    frames, starts = wire.sent.frames[first], wire.sent.starts[first]
+    # A window is charged with what travels, and of a PAD only the header does.
+    reached = np.where(
+        frames["frame_type"] == PAD, starts + DATA_HEADER_LENGTH, wire.sent.ends[first]
+    )
+    nothing = int(starts.min()) if len(starts) else 0
+    times_ns = allowing["time_ns"].astype(np.int64)
+    allowed = known_at(times_ns, limits, frames["time_ns"].astype(np.int64), nothing)
+    beyond = np.flatnonzero(reached > allowed)
+    if len(beyond):
+        at = int(beyond[0])
+        position, limit = int(starts[at]), int(allowed[at])
+        early = int(frames["time_ns"][at]) < int(times_ns[0])
+        why = "before any status message had come" if early else f"the limit was {limit}"
+        text = (
+            f"the frame at position {position} went up to {int(reached[at])}, {why}; "
+            f"{len(beyond)} of {len(frames)} frames were sent too early"
+        )
+        return failed(WITHIN, text, traffic.id, evidence=where, position=position)
+    left = int((allowed - reached).min()) if len(reached) else 0
+    told = {"frames": len(frames), "status_messages": len(allowing), "least_room": left}
+    text = (
+        f"{len(frames)} frames stayed within the windows of {len(allowing)} status messages, "
+        f"the nearest {left} bytes before its limit"
+    )
+    return passed(WITHIN, text, traffic.id, evidence=where, facts=told)

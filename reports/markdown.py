@@ -1,0 +1,93 @@
+"""A summary in markdown, for the page that a CI system shows of a job.
+
+verdict      scenario x pair: worst verdict, passes of runs      what did not pass, and why
+"""
+
+from reports.evidence import worst
+from reports.outcomes import Outcomes, Row
+
+MARKS = {
+    "PASS": "✅",
+    "FAIL": "❌",
+    "HARNESS": "🔧",
+    "INCONCLUSIVE": "❔",
+    "CANCELLED": "⏹",
+    "UNSUPPORTED": "⬜",
+}
+TOLD_MAX = 50
+"""Rows of the list; a CI system cuts a summary that is too long."""
+
+REASON_LENGTH_MAX = 400
+
+
+def summary(outcomes: Outcomes) -> str:
+    """The summary, ending in a line feed."""
+    parts = [f"## {MARKS.get(outcomes.outcome, '')} {outcomes.title}: {outcomes.outcome}", ""]
+    parts += [_counts(outcomes), "", *_table(outcomes)]
+    bad = [row for row in outcomes.rows if row.outcome != "PASS"]
+    if bad:
+        parts += ["", "### What did not pass", "", *_list(bad)]
+    return "\n".join(parts) + "\n"
+
+
+def _counts(outcomes: Outcomes) -> str:
+    names = [row.outcome for row in outcomes.rows]
+    counts = ", ".join(f"{names.count(name)} {name}" for name in MARKS if name in names)
+    runs = f"{len(names)} run{'' if len(names) == 1 else 's'}"
+    return f"{runs}: {counts or 'none'}. Evidence: {_code(str(outcomes.folder))}"
+
+
+def _table(outcomes: Outcomes) -> list[str]:
+    pairs = outcomes.pairs()
+    lines = [
+        "| scenario | " + " | ".join(_escaped(pair) for pair in pairs) + " |",
+        "|---|" + "---|" * len(pairs),
+    ]
+    for scenario in outcomes.scenarios():
+        cells = (_cell(outcomes.cell(scenario, pair)) for pair in pairs)
+        lines.append(f"| {_escaped(scenario)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(rows: list[Row]) -> str:
+    if not rows:
+        return ""
+    outcome = worst([row.outcome for row in rows])
+    if outcome == "UNSUPPORTED":
+        return f"{MARKS[outcome]} {outcome}"
+    passed = sum(row.outcome == "PASS" for row in rows)
+    return f"{MARKS.get(outcome, '')} {outcome} {passed}/{len(rows)}"
+
+
+def _list(rows: list[Row]) -> list[str]:
+    ranked = [row for row in rows if row.outcome != "UNSUPPORTED"]
+    lines = [
+        f"- {MARKS.get(row.outcome, '')} **{row.outcome}** {_escaped(row.scenario)}, "
+        f"{_escaped(row.pair)}, seed {row.seed}: {_escaped(row.reason[:REASON_LENGTH_MAX])} "
+        f"({_code(row.folder)})"
+        for row in ranked[:TOLD_MAX]
+    ]
+    if len(ranked) > TOLD_MAX:
+        lines.append(f"- and {len(ranked) - TOLD_MAX} more")
+    return lines + _unsupported([row for row in rows if row.outcome == "UNSUPPORTED"])
+
+
+def _unsupported(rows: list[Row]) -> list[str]:
+    """What cannot be had, once a reason."""
+    reasons = [row.reason for row in rows]
+    return [
+        f"- {MARKS['UNSUPPORTED']} **UNSUPPORTED** {reasons.count(reason)} of the runs: "
+        f"{_escaped(reason[:REASON_LENGTH_MAX])}"
+        for reason in dict.fromkeys(reasons)
+    ]
+
+
+def _escaped(text: str) -> str:
+    """Text that is to be read as it stands, in a table too."""
+    for mark in ("\\", "|", "`", "*", "_", "<", "[", "#"):
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('`', '')}`"

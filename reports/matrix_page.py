@@ -1,0 +1,233 @@
+"""matrix.html: a row a scenario, a column a pair; it opens anywhere, offline.
+
+    header: the matrix, its drivers and their versions
+    cells:  worst verdict, passes of runs, a small square a run         -> reports of the pairs
+    what did not pass, and why; what could not be had stands apart
+
+A link leads to the report of the cell's pair beside this file, at its worst run; a square leads to
+the folder of its run.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from harness.artifact.documents import DocumentError
+from harness.artifact.matrix import Matrix, MatrixCell
+from harness.artifact.run_dir import MatrixDir
+from harness.artifact.suite import Suite, SuiteRun
+from reports.evidence import worst
+from reports.html import Markup, badge, element, joined, table
+from reports.outcomes import pair_name
+from reports.page import ASSETS, write_suite_report
+
+STYLES = ("report.css", "matrix.css")
+SCRIPT = "page.js"
+UNSUPPORTED = "UNSUPPORTED"
+
+
+def write_matrix_page(matrix_dir: Path) -> Path:
+    """Write the page, and the reports of all pairs that made a run; return the page's path.
+
+    Raises DocumentError if there is no matrix, or none that can be understood.
+    """
+    folder = MatrixDir(matrix_dir)
+    matrix = Matrix.read(folder.document)
+    if matrix is None:
+        raise DocumentError(f"{matrix_dir}: no {folder.document.name} in it")
+    for name in dict.fromkeys(cell.suite for cell in matrix.cells if _was_made(cell)):
+        if folder.suite(name).document.is_file():
+            write_suite_report(folder.suite(name).path)
+    fresh = folder.page.with_name(folder.page.name + ".new")
+    fresh.write_text(_page(folder, matrix), encoding="utf-8")
+    fresh.replace(folder.page)
+    return folder.page
+
+
+def _was_made(cell: MatrixCell) -> bool:
+    return any(run.outcome != UNSUPPORTED for run in cell.runs)
+
+
+def _page(folder: MatrixDir, matrix: Matrix) -> str:
+    outcome = worst([cell.outcome for cell in matrix.cells if cell.runs])
+    body = joined(
+        [
+            _header(matrix, outcome),
+            element(
+                "main",
+                joined(
+                    [
+                        element("section", _grid(folder, matrix), class_="card", id="cells"),
+                        _findings(folder, matrix),
+                        _missing(matrix),
+                        element("section", _peers(matrix), class_="card", id="drivers"),
+                    ]
+                ),
+            ),
+            element("footer", "Windtunnel · drawn from the documents beside this file"),
+        ]
+    )
+    style = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in STYLES)
+    script = (ASSETS / SCRIPT).read_text(encoding="utf-8")
+    head = joined(
+        [
+            Markup('<meta charset="utf-8">'),
+            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Markup('<link rel="icon" href="data:,">'),
+            element("title", f"{outcome} · Windtunnel {matrix.matrix_id}"),
+            Markup(f"<style>\n{style}</style>"),
+            Markup(f"<script>\n{script}</script>"),
+        ]
+    )
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+
+
+def _header(matrix: Matrix, outcome: str) -> Markup:
+    started = datetime.fromtimestamp(matrix.started_ns / 1e9, UTC)
+    run_count = sum(len(cell.runs) for cell in matrix.cells)
+    facts = [
+        matrix.matrix_id,
+        f"{len(matrix.cells)} cells, {run_count} runs, {matrix.jobs} at once",
+        matrix.fidelity,
+        f"{started:%Y-%m-%d %H:%M:%S} UTC",
+    ]
+    if matrix.exit_code is None:
+        facts.append("not come to its end")
+    else:
+        facts.append(f"{(matrix.ended_ns - matrix.started_ns) / 1e9:.1f} s")
+        facts.append(f"exit code {matrix.exit_code}")
+    return element(
+        "header",
+        joined(
+            [
+                element("h1", "Windtunnel matrix"),
+                badge(outcome),
+                element("span", class_="grow"),
+                element("button", "dark", id="theme", type="button", title="change colours"),
+                element("p", " · ".join(facts), class_="facts"),
+            ]
+        ),
+        class_="top",
+    )
+
+
+def _grid(folder: MatrixDir, matrix: Matrix) -> Markup:
+    """Publishers above, subscribers below them, scenarios at the side."""
+    width = len(matrix.subscribers)
+    cells = {(each.scenario, each.publisher, each.subscriber): each for each in matrix.cells}
+    top = [element("th", "publisher")]
+    top += [
+        element("th", name, colspan=width, title=name, class_="pair") for name in matrix.publishers
+    ]
+    below = [element("th", "subscriber")]
+    below += [
+        element("th", name, title=name, class_="pair")
+        for _ in matrix.publishers
+        for name in matrix.subscribers
+    ]
+    rows = []
+    for scenario in dict.fromkeys(each.scenario for each in matrix.cells):
+        row = [element("td", element("b", scenario))]
+        for publisher in matrix.publishers:
+            for subscriber in matrix.subscribers:
+                row.append(_cell(folder, cells.get((scenario, publisher, subscriber))))
+        rows.append(element("tr", joined(row)))
+    head = element("thead", joined([element("tr", joined(top)), element("tr", joined(below))]))
+    whole = element("table", joined([head, element("tbody", joined(rows))]), class_="matrix")
+    return element("div", whole, class_="scroll")
+
+
+def _cell(folder: MatrixDir, cell: MatrixCell | None) -> Markup:
+    if cell is None:
+        return element("td", "")
+    if not cell.runs:
+        return element("td", element("span", "not made", class_="where"))
+    inside = element("b", cell.outcome.lower() if cell.outcome == UNSUPPORTED else cell.outcome)
+    if cell.outcome == UNSUPPORTED:
+        return element(
+            "td", element("div", inside, class_=f"cell {UNSUPPORTED}", title=cell.reason)
+        )
+    passes = element("span", f"{cell.pass_count}/{len(cell.runs)}")
+    link = element(
+        "a",
+        joined([inside, passes]),
+        class_=f"cell {cell.outcome}",
+        href=_report_of(folder, cell),
+        title=cell.reason,
+    )
+    squares = joined(
+        element(
+            "a",
+            "",
+            class_=run.outcome,
+            href=f"{quote(cell.suite)}/{quote(run.folder)}/",
+            title=f"seed {run.seed}: {run.outcome}: {run.reason}",
+        )
+        for run in cell.runs
+    )
+    return element("td", joined([link, element("div", squares, class_="seeds")]))
+
+
+def _report_of(folder: MatrixDir, cell: MatrixCell) -> str:
+    """The place in the pair's report of the run that decided the cell."""
+    suite = folder.suite(cell.suite)
+    try:
+        made = Suite.read(suite.document)
+    except (OSError, ValueError):
+        made = None
+    folders = [run.folder for run in made.runs] if made else []
+    decided = _decisive(cell)
+    at = f"#run-{folders.index(decided.folder)}" if decided.folder in folders else ""
+    return f"{quote(cell.suite)}/{suite.report.name}{at}"
+
+
+def _decisive(cell: MatrixCell) -> SuiteRun:
+    return next((run for run in cell.runs if run.outcome == cell.outcome), cell.runs[0])
+
+
+def _findings(folder: MatrixDir, matrix: Matrix) -> Markup:
+    """Cells that did not pass, with their reasons."""
+    heads = [("verdict", ""), ("scenario", "text"), ("pair", "text"), ("reason", "text")]
+    rows = [
+        [
+            badge(cell.outcome, "small"),
+            element("a", cell.scenario, href=_report_of(folder, cell)),
+            pair_name(cell.publisher, cell.subscriber),
+            joined(
+                [
+                    cell.reason,
+                    element("div", f"{cell.suite}/{_decisive(cell).folder}", class_="where"),
+                ]
+            ),
+        ]
+        for cell in matrix.cells
+        if cell.runs and cell.outcome not in ("PASS", UNSUPPORTED)
+    ]
+    if not rows:
+        return Markup("")
+    inside = joined([element("h2", "What did not pass"), table(heads, rows)])
+    return element("section", inside, class_="card", id="findings")
+
+
+def _missing(matrix: Matrix) -> Markup:
+    """Once a reason, what could not be had."""
+    reasons: dict[str, list[str]] = {}
+    for cell in matrix.cells:
+        if cell.outcome == UNSUPPORTED:
+            where = f"{cell.scenario}, {pair_name(cell.publisher, cell.subscriber)}"
+            reasons.setdefault(cell.reason, []).append(where)
+    if not reasons:
+        return Markup("")
+    rows = [
+        [len(cells), joined([reason, element("div", " · ".join(cells), class_="where")])]
+        for reason, cells in reasons.items()
+    ]
+    heads = [("cells", "number"), ("reason", "text")]
+    inside = joined([element("h2", "What could not be had here"), table(heads, rows)])
+    return element("section", inside, class_="card", id="missing")
+
+
+def _peers(matrix: Matrix) -> Markup:
+    heads = [("driver", "text mono"), ("what it says of its build", "text")]
+    rows = [[each.name, each.version or each.missing or "nothing"] for each in matrix.peers]
+    return joined([element("h2", "Drivers"), table(heads, rows)])

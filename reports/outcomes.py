@@ -1,0 +1,82 @@
+"""The runs of a suite or of a matrix as plain rows: what JUnit and markdown are written from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.artifact.matrix import Matrix
+from harness.artifact.suite import Suite, SuiteRun
+from reports.evidence import worst
+
+NS_PER_S = 1e9
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run."""
+
+    scenario: str
+    publisher: str
+    subscriber: str
+    seed: int
+    outcome: str
+    reason: str
+    lasted_s: float
+    folder: str
+    """Of the run, from the folder of the suite or the matrix."""
+
+    @property
+    def pair(self) -> str:
+        return pair_name(self.publisher, self.subscriber)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """All runs of one command, and who they were between."""
+
+    title: str
+    outcome: str
+    folder: Path
+    rows: tuple[Row, ...]
+
+    def pairs(self) -> list[str]:
+        return list(dict.fromkeys(row.pair for row in self.rows))
+
+    def scenarios(self) -> list[str]:
+        return list(dict.fromkeys(row.scenario for row in self.rows))
+
+    def cell(self, scenario: str, pair: str) -> list[Row]:
+        return [row for row in self.rows if (row.scenario, row.pair) == (scenario, pair)]
+
+
+def pair_name(publisher: str, subscriber: str) -> str:
+    """Who sends, and who reads."""
+    return f"{publisher} → {subscriber}"
+
+
+def of_suite(folder: Path, suite: Suite) -> Outcomes:
+    """The rows of a suite."""
+    rows = tuple(_row(each, suite.publisher, suite.subscriber, "") for each in suite.runs)
+    return Outcomes("Windtunnel", worst([row.outcome for row in rows]), folder, rows)
+
+
+def of_matrix(folder: Path, matrix: Matrix) -> Outcomes:
+    """The rows of a matrix: scenario by scenario, pair by pair, seed by seed."""
+    rows = tuple(
+        _row(run, cell.publisher, cell.subscriber, f"{cell.suite}/")
+        for cell in matrix.cells
+        for run in cell.runs
+    )
+    return Outcomes("Windtunnel matrix", worst([row.outcome for row in rows]), folder, rows)
+
+
+def _row(run: SuiteRun, publisher: str, subscriber: str, parent: str) -> Row:
+    return Row(
+        scenario=run.scenario,
+        publisher=publisher,
+        subscriber=subscriber,
+        seed=run.seed,
+        outcome=run.outcome,
+        reason=" ".join(run.reason.split()),
+        lasted_s=(run.ended_ns - run.started_ns) / NS_PER_S,
+        folder=parent + run.folder,
+    )

@@ -1,0 +1,166 @@
+"""Runs at once in labs of their own: as if each were alone, and nothing is left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.artifact.decision import read_decisions
+from harness.artifact.documents import read_document
+from harness.artifact.matrix import Matrix
+from harness.artifact.run_dir import MatrixDir, RunDir
+from harness.artifact.suite import Suite
+from harness.orchestrate import clean, privileges
+from harness.orchestrate.runner import SuiteResult, run_suite
+from harness.topology import addressing
+from tests.netns.test_real_aeron import REPOSITORY, SCENARIO
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+]
+WAIT_S = 120.0
+RUN_COUNT = 4
+
+
+def scenario(folder: Path, size: str = "256KiB") -> Path:
+    file = folder / "small-loss.yaml"
+    file.write_text(SCENARIO.replace("2MiB", size))
+    return file
+
+
+def lost_by_position(folder: Path) -> list[tuple[int, ...]]:
+    """What a run decided about frames that have a position; the rest depends on timing."""
+    rows = read_decisions(RunDir(folder).decisions)
+    fields = ("link", "rule", "action", "stream_id", "position", "attempt", "frame_length")
+    keyed = rows[rows["timing_sensitive"] == 0]
+    return sorted(zip(*(keyed[field].tolist() for field in fields), strict=True))
+
+
+def verdicts(result: SuiteResult) -> dict[int, tuple[str, list[str]]]:
+    """For each seed the outcome, and which gates and checks hold."""
+    found = {}
+    for run in result.runs:
+        verdict = read_document(RunDir(run.run_dir).verdict)
+        each = [f"{f['name']} {f['about']} {f['outcome']}" for f in verdict["gates"]]
+        each += [f"{f['name']} {f['about']} {f['outcome']}" for f in verdict["checks"]]
+        found[run.seed] = (run.outcome, each)
+    return found
+
+
+def test_four_runs_at_once_are_as_four_in_a_row(tmp_path):
+    file = scenario(tmp_path)
+    results = [
+        run_suite([file], seeds=RUN_COUNT, out=tmp_path / f"runs-{jobs}", jobs=jobs)
+        for jobs in (1, RUN_COUNT)
+    ]
+    serial, parallel = results
+    assert [run.outcome for run in serial.runs] == ["PASS"] * RUN_COUNT, serial
+    assert verdicts(serial) == verdicts(parallel)
+    by_seed = {run.seed: lost_by_position(run.run_dir) for run in serial.runs}
+    assert all(len(lost) > 1 for lost in by_seed.values())
+    assert len({str(lost) for lost in by_seed.values()}) == RUN_COUNT
+    assert {run.seed: lost_by_position(run.run_dir) for run in parallel.runs} == by_seed
+    assert overlap(parallel), "the runs were not made at once"
+    assert not overlap(serial)
+
+
+def overlap(result: SuiteResult) -> bool:
+    """Whether any run began before another had ended."""
+    runs = sorted(
+        Suite.read(result.suite_dir / "suite.json").runs, key=lambda each: each.started_ns
+    )
+    ends = np.array([each.ended_ns for each in runs[:-1]])
+    return bool((np.array([each.started_ns for each in runs[1:]]) < ends).any())
+
+
+@pytest.fixture
+def started(tmp_path):
+    """`windtunnel matrix` in the middle of two runs that would take long, and its folder."""
+    file = scenario(tmp_path, "1GiB")
+    argv = [sys.executable, "-m", "harness", "matrix", str(file), "--fidelity", "netns"]
+    argv += ["--publishers", "ours", "--subscribers", "ours", "--seeds", "3", "--jobs", "2"]
+    argv += ["--out", str(tmp_path / "runs")]
+    harness = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE)
+    wait_for(lambda: len(traffic_begun(tmp_path)) == 2, "traffic of two runs")
+    yield harness
+    harness.kill()
+    harness.communicate()
+
+
+def traffic_begun(folder: Path) -> list[Path]:
+    """Runs whose publisher has said something."""
+    logs = folder.glob("runs/matrix-*/*/*/hosts/a/publisher-one.log")
+    return [log.parents[2] for log in logs if b"progress" in log.read_bytes()]
+
+
+def wait_for(condition, what: str) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s, what
+        time.sleep(0.05)
+
+
+def traces(folder: Path) -> list[str]:
+    """Everything on the machine of labs whose runs lie in a folder, also before their end."""
+    runs = folder / "runs"
+    tokens = {
+        addressing.token(str(path.parent.relative_to(runs)))
+        for path in runs.glob("matrix-*/*/*/repro.txt")
+    }
+    assert tokens
+    names = [path.name for path in clean.NAMESPACE_FOLDER.glob("wt-*")]
+    found = [name for name in names if name.split("-")[1] in tokens]
+    memory = [Path("/dev/shm") / f"windtunnel-{token}" for token in tokens]
+    return found + [str(path) for path in memory if path.exists()]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_all_runs_and_leaves_folders_alone(tmp_path, started, number, code):
+    assert traces(tmp_path)
+    started.send_signal(number)
+    started.communicate(timeout=WAIT_S)
+    assert started.returncode == code
+    assert traces(tmp_path) == []
+    (folder,) = (tmp_path / "runs").glob("matrix-*")
+    document = Matrix.read(MatrixDir(folder).document)
+    (cell,) = document.cells
+    assert (cell.outcome, len(cell.runs), cell.planned_count) == ("CANCELLED", 2, 3)
+    assert document.exit_code == code
+
+
+def test_a_matrix_that_is_killed_leaves_nothing(tmp_path, started):
+    assert traces(tmp_path)
+    started.send_signal(signal.SIGKILL)
+    wait_for(lambda: traces(tmp_path) == [], "the labs' end")
+
+
+def test_a_run_whose_maker_is_killed_is_our_failure_and_leaves_nothing(tmp_path, started):
+    victim = maker_of_a_lab(tmp_path)
+    os.kill(victim, signal.SIGKILL)
+    (folder,) = (tmp_path / "runs").glob("matrix-*")
+    document = MatrixDir(folder).document
+    wait_for(lambda: json.loads(document.read_text())["cells"][0]["runs"], "the lost run's end")
+    (lost,) = Matrix.read(document).cells[0].runs
+    assert (lost.outcome, lost.reason.endswith("exit code -9")) == ("HARNESS", True)
+    started.send_signal(signal.SIGTERM)
+    started.communicate(timeout=WAIT_S)
+    wait_for(lambda: traces(tmp_path) == [], "the labs' end")
+
+
+def maker_of_a_lab(folder: Path) -> int:
+    """The process that owns one of the labs."""
+    records = sorted((folder / "runs" / ".lab").glob("*.json"))
+    assert len(records) == 2
+    pid: int = json.loads(records[0].read_text())["pid"]
+    assert b"orchestrate.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return pid

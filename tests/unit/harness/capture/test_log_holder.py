@@ -1,0 +1,103 @@
+"""Log buffers are held from when they appear, copied with their holes, and told of."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.artifact.held_log import HeldLog, read_held_logs
+from harness.artifact.run_dir import HostDir
+from harness.capture import log_holder
+from harness.capture.log_holder import LogHolder
+
+LENGTH = 3 * 65536 + 4096
+
+
+@pytest.fixture
+def directory(tmp_path) -> Path:
+    return tmp_path / "aeron"
+
+
+@pytest.fixture
+def files(tmp_path) -> HostDir:
+    return HostDir(tmp_path / "out")
+
+
+def make_log(directory: Path, name: str, length: int = LENGTH) -> Path:
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(length)
+        file.seek(length // 2)
+        file.write(b"in the middle")
+    return path
+
+
+def hold(directory: Path, files: HostDir) -> list[HeldLog]:
+    holder = LogHolder(directory)
+    holder.look()
+    holder.copy(files)
+    return read_held_logs(files.held_logs)
+
+
+def test_a_log_is_copied_byte_for_byte_also_when_its_driver_has_removed_it(directory, files):
+    path = make_log(directory, "images/23.logbuffer")
+    content = path.read_bytes()
+    holder = LogHolder(directory)
+    holder.look()
+    shutil.rmtree(directory)
+    holder.look()
+    holder.copy(files)
+    assert read_held_logs(files.held_logs) == [HeldLog("images", 23, LENGTH, "")]
+    copied = files.log_buffer("images", 23)
+    assert copied.read_bytes() == content
+    assert copied.stat().st_blocks * 512 < LENGTH
+
+
+def test_what_is_written_after_the_first_look_is_in_the_copy(directory, files):
+    path = make_log(directory, "publications/-7.logbuffer")
+    holder = LogHolder(directory)
+    holder.look()
+    with path.open("r+b") as file:
+        file.write(b"late")
+    holder.copy(files)
+    assert files.log_buffer("publications", -7).read_bytes()[:4] == b"late"
+
+
+def test_other_files_are_left_alone_and_no_driver_is_no_log(directory, files):
+    assert hold(directory, files) == []
+    make_log(directory, "images/23.logbuffer.tmp")
+    make_log(directory, "images/readme")
+    make_log(directory, "cnc.logbuffer")
+    assert hold(directory, files) == []
+
+
+def test_a_log_that_is_too_long_is_told_of_and_not_copied(directory, files, monkeypatch):
+    monkeypatch.setattr(log_holder, "LOG_LENGTH_MAX", LENGTH)
+    make_log(directory, "images/1.logbuffer")
+    make_log(directory, "images/2.logbuffer", LENGTH + 4096)
+    first, second = hold(directory, files)
+    assert first.left_out == ""
+    assert second.left_out == f"{LENGTH + 4096} bytes are more than the {LENGTH} that are kept"
+    assert not files.log_buffer("images", 2).exists()
+
+
+def test_a_host_keeps_so_many_bytes_and_no_more(directory, files, monkeypatch):
+    monkeypatch.setattr(log_holder, "COPIED_BYTES_MAX", log_holder.BLOCK_LENGTH)
+    for number in (1, 2):
+        make_log(directory, f"images/{number}.logbuffer")
+    first, second = hold(directory, files)
+    assert (first.left_out, files.log_buffer("images", 1).exists()) == ("", True)
+    assert "the host's logs hold more than" in second.left_out
+    assert not files.log_buffer("images", 2).exists()
+
+
+def test_only_so_many_logs_are_held(directory, files, monkeypatch):
+    monkeypatch.setattr(log_holder, "HELD_MAX", 1)
+    before = len(os.listdir("/proc/self/fd"))
+    for number in (1, 2):
+        make_log(directory, f"images/{number}.logbuffer")
+    told = hold(directory, files)
+    assert sorted(each.left_out for each in told) == ["", "1 others were held already"]
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,113 @@
+"""The gauge reads what the kernel counted, and keeps its figures when the process has gone."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness.artifact.documents import DocumentError
+from harness.artifact.pressure import COLUMNS, UNKNOWN, Pressure
+from harness.capture import pressure_gauge
+from harness.capture.pressure_gauge import PressureGauge, parse_throttled, thread_times
+
+
+@pytest.fixture
+def proc(tmp_path, monkeypatch):
+    """A made /proc with one process, 7, of two threads, in a group of each version."""
+    monkeypatch.setattr(pressure_gauge, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(pressure_gauge, "GROUPS", tmp_path / "cgroup")
+    for thread, times in ((7, "1000 200 3\n"), (8, "50 900 1\n")):
+        folder = tmp_path / f"proc/7/task/{thread}"
+        folder.mkdir(parents=True)
+        (folder / "schedstat").write_text(times)
+    return tmp_path
+
+
+def group(folder, lines: str, path: str, text: str) -> None:
+    (folder / "proc/7/cgroup").write_text(lines)
+    stat = folder / "cgroup" / path / "cpu.stat"
+    stat.parent.mkdir(parents=True)
+    stat.write_text(text)
+
+
+def test_a_row_has_the_sum_of_what_threads_ran_and_the_longest_that_one_waited(proc):
+    gauge = PressureGauge(7, 5_000_000)
+    gauge.look(123)
+    (row,) = gauge.pressure().rows.tolist()
+    assert dict(zip(COLUMNS, row, strict=True)) == {
+        "time_ns": 123,
+        "run_ns": 1050,
+        "wait_ns": 900,
+        "throttled_ns": UNKNOWN,
+        "longest_gap_ns": 0,
+    }
+
+
+def test_a_process_that_has_gone_keeps_its_last_figures(proc):
+    gauge = PressureGauge(7, 5_000_000)
+    gauge.look(1)
+    (proc / "proc/7/task/7/schedstat").unlink()
+    (proc / "proc/7").rename(proc / "proc/9")
+    gauge.look(2)
+    first, second = gauge.pressure().rows.tolist()
+    assert first[1:3] == second[1:3] == [1050, 900]
+
+
+def test_the_longest_gap_between_ticks_is_counted_from_row_to_row(proc):
+    gauge = PressureGauge(7, 5_000_000)
+    time.sleep(0.02)
+    gauge.tick()
+    gauge.tick()
+    gauge.look(1)
+    gauge.look(2)
+    first, second = gauge.pressure().column("longest_gap_ns").tolist()
+    assert first >= 20_000_000
+    assert second == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "path", "text", "throttled_ns"),
+    [
+        ("0::/a/b\n", "a/b", "usage_usec 5\nthrottled_usec 12\n", 12_000),
+        ("0::/lost\n", "", "throttled_usec 3\n", 3_000),
+        ("3:cpu,cpuacct:/a\n1:name=x:/\n", "cpu,cpuacct/a", "throttled_time 7\n", 7),
+        ("3:cpu,cpuacct:/a\n", "cpu", "throttled_time 8\n", 8),
+        ("3:cpuset:/a\n", "cpuset/a", "throttled_time 8\n", UNKNOWN),
+    ],
+)
+def test_a_quota_is_read_of_either_version(proc, lines, path, text, throttled_ns):
+    group(proc, lines, path, text)
+    gauge = PressureGauge(7, 5_000_000)
+    gauge.look(1)
+    assert gauge.pressure().column("throttled_ns").tolist() == [throttled_ns]
+
+
+def test_a_text_that_tells_no_quota_is_unknown():
+    assert parse_throttled("") == UNKNOWN
+    assert parse_throttled("throttled_usec many\n") == UNKNOWN
+
+
+def test_a_living_process_is_seen_to_run():
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        deadline_s = time.monotonic() + 20
+        while not sum(run_ns for run_ns, _ in thread_times(process.pid)) > 50_000_000:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    assert thread_times(process.pid) == []
+    assert thread_times(os.getpid())
+
+
+def test_a_damaged_document_is_refused(tmp_path):
+    path = tmp_path / "pressure.json"
+    assert Pressure.read(path) is None
+    PressureGauge(1, 5).pressure().write(path)
+    assert Pressure.read(path).rows.shape == (0, len(COLUMNS))
+    path.write_text(path.read_text().replace("wait_ns", "wait"))
+    with pytest.raises(DocumentError, match="columns"):
+        Pressure.read(path)

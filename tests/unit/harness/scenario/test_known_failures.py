@@ -1,0 +1,82 @@
+"""The file of known failures: what is taken, and where each fault of it lies."""
+
+import datetime
+
+import pytest
+
+from harness.scenario.known import KnownFailure, load_known
+from harness.scenario.loader import ScenarioError
+
+CHECKS = ("naks_paced", "delivered_once")
+GOOD = """\
+schema: windtunnel-known/1
+known:
+  - scenario: loss/reliable-2pct
+    check: naks_paced
+    subject: aeron-c>=1.50
+    owner: Jane Doe
+    issue: https://example.org/issues/17
+    expires: 2027-03-31
+  - {scenario: reorder/x, check: delivered_once, subject: ours, owner: J, issue: "http://a.b/1",
+     expires: 2027-01-01}
+"""
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(text):
+        file = tmp_path / "known.yaml"
+        file.write_text(text)
+        return load_known(file, CHECKS)
+
+    return load
+
+
+def test_entries_are_taken_in_their_order(load):
+    first, second = load(GOOD)
+    assert first == KnownFailure(
+        scenario="loss/reliable-2pct",
+        check="naks_paced",
+        subject="aeron-c>=1.50",
+        owner="Jane Doe",
+        issue="https://example.org/issues/17",
+        expires=datetime.date(2027, 3, 31),
+    )
+    assert second.subject == "ours"
+    assert load("schema: windtunnel-known/1\nknown: []\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("naks_paced", "naks_pacedd", ":4:5: known[0].check: expected the name of a check"),
+        ("aeron-c>=1.50", "aeron-c=1", ":5:5: known[0].subject: expected a subject such as"),
+        ("expires: 2027-03-31", "expires: soon", ":8:5: known[0].expires:"),
+        ("https://example.org/issues/17", "our wiki", ":7:5: known[0].issue:"),
+        ("    owner: Jane Doe\n", "", ":3:5: known[0].owner: this key is missing"),
+        ("owner: Jane", "owners: Jane", ":6:5: known[0].owners: unknown key"),
+        ("known/1", "known/2", ":1:1: schema:"),
+        ("known:", "unknown:", ":2:1: unknown: unknown key"),
+    ],
+)
+def test_a_fault_is_named_with_its_place(load, old, new, fault):
+    with pytest.raises(ScenarioError) as raised:
+        load(GOOD.replace(old, new, 1))
+    assert any(fault in each for each in raised.value.faults), raised.value.faults
+
+
+def test_all_faults_are_told_at_once_and_an_entry_only_counts_once(load):
+    with pytest.raises(ScenarioError) as raised:
+        load(GOOD.replace("naks_paced", "a").replace("delivered_once", "b"))
+    assert len(raised.value.faults) == 2
+    twice = GOOD + GOOD.split("known:\n", 1)[1]
+    with pytest.raises(ScenarioError, match="the same scenario, check and subject"):
+        load(twice)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ScenarioError, match=r"none.yaml: cannot be read"):
+        load_known(tmp_path / "none.yaml", CHECKS)
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ScenarioError, match=r"bytes.yaml: cannot be read"):
+        load_known(tmp_path / "bytes.yaml", CHECKS)

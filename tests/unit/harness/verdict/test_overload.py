@@ -1,0 +1,194 @@
+"""A pressed host explains what slowness can cause; it excuses no bytes and no broken law."""
+
+import pytest
+
+from harness.artifact.ledger import Ledger
+from harness.artifact.pressure import Pressure
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, failed
+from harness.verdict.judge import judge
+from harness.verdict.kind import OF_A_SLOW_HOST, Kind
+from harness.verdict.outcome import Outcome
+from harness.verdict.overload import NAME, host_was_not_overloaded
+from tests.unit.harness.verdict.made_run import A_TO_B, START_NS, MadeRun, make_run, nak
+
+FAIL, INCONCLUSIVE, PASS = Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS
+WAIT, THROTTLED, GAP = 2, 3, 4
+QUARTER_NS = 250_000_000
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def look(run) -> list[Finding]:
+    return host_was_not_overloaded(Evidence(run.write()))
+
+
+def broken(run) -> list[Finding]:
+    return [each for each in look(run) if each.outcome is not PASS]
+
+
+def press(run, host: str = "b", share: float = 0.51) -> None:
+    """Let a driver wait for this share of one quarter of a second amid the traffic."""
+    for row in run.pressure[host][2:]:
+        row[WAIT] += int(share * QUARTER_NS)
+
+
+def test_hosts_that_had_their_time_leave_the_gate_open(run):
+    findings = look(run)
+    assert [(each.about, each.outcome) for each in findings] == [
+        ("a", PASS),
+        ("b", PASS),
+        ("relay", PASS),
+        ("machine", PASS),
+    ]
+
+
+@pytest.mark.parametrize(("share", "shut"), [(0.48, False), (0.51, True)])
+def test_a_driver_that_waits_longer_than_it_may_shuts(run, share, shut):
+    press(run, share=share)
+    findings = broken(run)
+    assert [each.about for each in findings] == (["b"] if shut else [])
+    if shut:
+        assert "the driver waited for a processor 52% of the time" in findings[0].text
+        assert "limit 50%, in 1 of" in findings[0].text
+        assert findings[0].evidence == ("hosts/b/pressure.json",)
+
+
+def test_a_wait_before_the_traffic_is_no_matter(run):
+    for row in run.pressure["a"]:
+        row[WAIT] += QUARTER_NS
+    run.pressure["a"].insert(0, [START_NS - 2 * QUARTER_NS, 0, 0, -1, 90_000_000])
+    assert broken(run) == []
+
+
+@pytest.mark.parametrize(("gap_ns", "shut"), [(50_000_000, False), (50_000_001, True)])
+def test_a_sampler_that_does_not_get_its_turn_shuts(run, gap_ns, shut):
+    run.pressure["a"][2][GAP] = gap_ns
+    findings = broken(run)
+    assert bool(findings) == shut
+    if shut:
+        assert "the sampler did not look for 50000001 ns, limit 50000000" in findings[0].text
+
+
+@pytest.mark.parametrize(("share", "shut"), [(0.009, False), (0.02, True)])
+def test_a_quota_shuts(run, share, shut):
+    for number, row in enumerate(run.pressure["a"]):
+        row[THROTTLED] = int(number * share * QUARTER_NS)
+    findings = broken(run)
+    assert bool(findings) == shut
+    if shut:
+        assert "a quota kept the driver still 2.0% of the time" in findings[0].text
+
+
+@pytest.mark.parametrize(("lag_ns", "shut"), [(5_000_000, False), (5_000_001, True)])
+def test_a_slow_relay_shuts(run, lag_ns, shut):
+    run.links[A_TO_B].lag_ns = {"p50": 10, "p99": lag_ns, "max": 10**9}
+    assert [each.about for each in broken(run)] == (["relay"] if shut else [])
+
+
+@pytest.mark.parametrize(("ticks", "shut"), [(1, False), (9, True)])
+def test_a_machine_that_gives_its_time_away_shuts(run, ticks, shut):
+    run.manifest.host_facts["steal_ticks"] = ticks
+    assert [each.about for each in broken(run)] == (["machine"] if shut else [])
+
+
+@pytest.mark.parametrize("name", ["hosts/a/pressure.json", "ledger.json", "run.json"])
+def test_without_evidence_the_gate_is_shut_and_excuses_the_same(run, name):
+    path = run.write()
+    (path / name).unlink()
+    findings = host_was_not_overloaded(Evidence(path))
+    assert findings[0].outcome is INCONCLUSIVE
+    assert findings[0].excuses_kinds == OF_A_SLOW_HOST
+
+
+def test_rows_of_another_time_tell_nothing(run):
+    run.pressure["b"] = run.pressure["b"][:1]
+    assert "tells of no stretch of the traffic" in broken(run)[0].text
+    run.manifest.phases = []
+    assert "tells of no phase traffic" in broken(run)[0].text
+
+
+def test_a_run_without_violations_passes_on_a_pressed_host_and_the_gate_is_shown(run):
+    press(run)
+    verdict = judge(run.write())
+    assert verdict.outcome is PASS
+    shut = [each for each in verdict.gates if each.outcome is not PASS]
+    assert [(each.name, each.about) for each in shut] == [(NAME, "b")]
+
+
+@pytest.mark.parametrize("pressed", [False, True])
+def test_a_violation_of_time_fails_a_run_unless_the_host_was_pressed(run, pressed):
+    naks = [each for each in run.packets["b"] if each.kind == "NAK"]
+    for number in range(80):
+        run.packets["b"].append(
+            type(naks[2])(
+                naks[2].time_ns + number,
+                "b",
+                "a",
+                naks[2].ports,
+                naks[2].payload,
+                "NAK",
+            )
+        )
+    keep_only(run, "naks_paced")
+    if pressed:
+        press(run)
+    run.write()
+    make_ledger_agree(run)
+    verdict = judge(run.path)
+    assert verdict.outcome is (INCONCLUSIVE if pressed else FAIL), verdict
+    if pressed:
+        assert "cannot be trusted, since gate host_was_not_overloaded is broken" in verdict.reason
+
+
+@pytest.mark.parametrize("pressed", [False, True])
+def test_a_broken_law_fails_a_run_on_any_host(run, pressed):
+    packet = [each for each in run.packets["b"] if each.kind == "NAK"][2]
+    packet.payload = nak(run.decisions[2][12], 1 << 14)
+    keep_only(run, "naks_only_for_gaps")
+    if pressed:
+        press(run)
+    assert judge(run.write()).outcome is FAIL
+
+
+@pytest.mark.parametrize("pressed", [False, True])
+def test_a_wrong_byte_fails_a_run_on_any_host(run, pressed):
+    position, data = run.messages[3]
+    run.messages[3] = (position, bytes([data[0] ^ 1]) + data[1:])
+    if pressed:
+        press(run)
+    assert judge(run.write()).outcome is FAIL
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_what_a_pressed_host_may_excuse(run, kind):
+    press(run)
+    gate = broken(run)[0]
+    assert gate.may_excuse(failed("check", "text", kind=kind)) == (kind is not Kind.LAW)
+    assert not gate.may_excuse(failed("check", "text", kind=kind, stands=True))
+
+
+def keep_only(run, name: str) -> None:
+    checks = tuple(each for each in run.case.expect if each.name == name)
+    run.case = run.case.model_copy(update={"expect": checks})
+
+
+def make_ledger_agree(run) -> None:
+    """Let the relay's account and the other capture know of packets that were added at b."""
+    ours = [each for each in run.packets["b"] if each.source == "b"]
+    account = run.links["b->a"]
+    more = len(ours) - account.datagrams_in
+    account.datagrams_in += more
+    account.datagrams_dropped += more
+    account.frames["NAK"].received += more
+    account.frames["NAK"].dropped += more
+    Ledger(run.links).write(run.folder.ledger)
+
+
+def test_the_rows_survive_writing_and_reading(run):
+    path = run.write()
+    stored = Pressure.read(path / "hosts/a/pressure.json")
+    assert stored.rows.tolist() == run.pressure["a"]

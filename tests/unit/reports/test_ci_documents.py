@@ -1,0 +1,99 @@
+"""JUnit XML and markdown say of each run what the matrix or the suite says of it."""
+
+from pathlib import Path
+from xml.etree import ElementTree as Tree
+
+import pytest
+
+from harness.artifact.suite import Suite
+from reports.junit import junit_xml
+from reports.markdown import TOLD_MAX, summary
+from reports.outcomes import of_matrix, of_suite
+from tests.unit.reports.made_matrix import make_matrix
+
+FOLDER = Path("runs/matrix-made")
+CELL = ("matrix/loss", "pyaeron", "ours")
+
+
+def written(*outcomes: str) -> Tree.Element:
+    told = {CELL: outcomes} if outcomes else {}
+    return Tree.fromstring(junit_xml(of_matrix(FOLDER, make_matrix(told))))
+
+
+def cases(root: Tree.Element) -> dict[str, Tree.Element]:
+    return {f"{each.get('classname')}: {each.get('name')}": each for each in root.iter("testcase")}
+
+
+def test_a_test_suite_a_scenario_and_a_test_case_a_run():
+    root = written()
+    assert [each.get("name") for each in root] == ["matrix/clean", "matrix/loss"]
+    assert [each.get("tests") for each in (root, *root)] == ["12", "6", "6"]
+    assert "matrix.loss: pyaeron → ours, seed 8" in cases(root)
+    assert {each.get("time") for each in root.iter("testcase")} == {"2.000"}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "element", "count"),
+    [
+        ("FAIL", "failure", "failures"),
+        ("HARNESS", "error", "errors"),
+        ("INCONCLUSIVE", "error", "errors"),
+        ("CANCELLED", "error", "errors"),
+        ("UNSUPPORTED", "skipped", "skipped"),
+    ],
+)
+def test_what_is_no_pass_is_told_with_its_reason(outcome, element, count):
+    root = written("PASS", outcome)
+    found = cases(root)["matrix.loss: pyaeron → ours, seed 8"].find(element)
+    assert found is not None
+    assert found.get("type") == outcome
+    assert found.get("message", "").startswith(f"because | of <{outcome}>")
+    before = written()
+    assert int(root.get(count, "")) == int(before.get(count, "")) + 1
+    good = cases(root)["matrix.loss: pyaeron → ours, seed 7"]
+    assert [child.tag for child in good] == ["system-out"]
+    assert good[0].text == "evidence: runs/matrix-made/pyaeron-to-ours/matrix-loss-s7"
+
+
+def test_no_word_of_a_dying_process_breaks_the_xml():
+    assert b"\x1b" not in junit_xml(of_matrix(FOLDER, make_matrix({CELL: ("FAIL",)})))
+
+
+def test_a_summary_has_a_row_a_scenario_and_a_column_a_pair():
+    lines = summary(of_matrix(FOLDER, make_matrix({CELL: ("PASS", "FAIL")}))).splitlines()
+    assert lines[0].endswith("Windtunnel matrix: FAIL")
+    assert "12 runs: 7 PASS, 1 FAIL, 4 UNSUPPORTED" in lines[2]
+    header = next(line for line in lines if line.startswith("| scenario"))
+    row = next(line for line in lines if line.startswith("| matrix/loss"))
+    column = header.split(" | ").index("pyaeron → ours")
+    assert row.split(" | ")[column].endswith("FAIL 1/2")
+    assert row.count("UNSUPPORTED") == 2
+
+
+def test_a_summary_tells_what_did_not_pass_and_once_why_something_is_missing():
+    text = summary(of_matrix(FOLDER, make_matrix({CELL: ("FAIL",)})))
+    assert "**FAIL** matrix/loss, pyaeron → ours, seed 7: because \\| of \\<FAIL>" in text
+    assert "(`pyaeron-to-ours/matrix-loss-s7`)" in text
+    assert text.count("**UNSUPPORTED** 4 of the runs: because") == 1
+
+
+def test_a_summary_does_not_grow_without_end():
+    text = summary(of_matrix(FOLDER, make_matrix({CELL: ("FAIL",) * (TOLD_MAX + 3)})))
+    assert text.count("**FAIL**") == TOLD_MAX
+    assert "- and 3 more" in text
+
+
+def test_a_suite_is_told_the_same_way():
+    rows = make_matrix({CELL: ("FAIL",)}).cells[6].runs
+    suite = Suite("s", "netns", [], 1, 2, 1, rows, publisher="pyaeron", subscriber="ours")
+    outcomes = of_suite(Path("runs/s"), suite)
+    assert outcomes.outcome == "FAIL"
+    (case,) = Tree.fromstring(junit_xml(outcomes)).iter("testcase")
+    assert case.get("name") == "pyaeron → ours, seed 7"
+    assert "runs/s/matrix-loss-s7" in (case.findtext("system-out") or "")
+    assert "| matrix/loss | " in summary(outcomes)
+
+
+def test_nothing_made_is_no_pass():
+    suite = Suite("s", "netns", [], 1, 2, 130, [])
+    assert summary(of_suite(Path("s"), suite)).startswith("## ❔ Windtunnel: INCONCLUSIVE")
