@@ -121,9 +121,8 @@ def run(
     """
     files = scenarios.find_all(scenario)
 
-    from harness.cli import in_kernel
+    from harness.cli import failure, in_kernel
     from harness.cli.display import choose
-    from harness.cli.failure import one_line
     from harness.cli.machine import default_fidelity
     from harness.orchestrate import peers, privileges, subject
     from harness.orchestrate.runner import run_suite
@@ -136,7 +135,7 @@ def run(
     if kernel == "uml":
         return in_kernel.run(files, click.get_current_context().params)
     chosen = fidelity or default_fidelity()
-    with one_line():
+    with failure.one_line():
         entries = load_known(known, {*CHECKS, SUBJECT_LIVED}) if known is not None else ()
         if chosen == "netns":
             privileges.acquire()
