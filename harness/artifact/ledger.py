@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.artifact.documents import Document, DocumentError, read_document, write_document
+from harness.artifact.weather_account import WeatherAccount
 
 SCHEMA = "windtunnel-ledger/1"
 
@@ -65,6 +66,8 @@ class LinkAccount:
     "By frame class name."
     lag_ns: dict[str, int] = field(default_factory=dict)
     "Time from reading a datagram to sending it, without any ordered delay: p50, p99, max."
+    weather: WeatherAccount | None = None
+    "What befell the datagrams that had left the rules; None where the relay made no weather."
 
     @property
     def unaccounted(self) -> int:
@@ -73,7 +76,10 @@ class LinkAccount:
         return made - self.datagrams_dropped - self.datagrams_out
 
     def as_document(self) -> Document:
-        document = {key: value for key, value in asdict(self).items() if key != "frames"}
+        apart = ("frames", "weather")
+        document = {key: value for key, value in asdict(self).items() if key not in apart}
+        if self.weather is not None:
+            document["weather"] = self.weather.as_document()
         document["frames"] = {name: each.as_document() for name, each in self.frames.items()}
         return document
 
@@ -82,6 +88,8 @@ class LinkAccount:
         plain: dict[str, Any] = dict(document)
         frames = plain.pop("frames")
         accounts = {name: FrameAccount.from_document(each) for name, each in frames.items()}
+        if plain.get("weather") is not None:
+            plain["weather"] = WeatherAccount(**plain["weather"])
         return cls(frames=accounts, **plain)
 
 

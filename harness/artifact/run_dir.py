@@ -4,7 +4,7 @@ runs/matrix-<suite-id>/        matrix.html  matrix.json  a suite folder for each
 runs/<suite-id>/               report.html  suite.json
   <scenario with / as ->-s<seed>/
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
-    decisions.bin  ledger.json  verdict.json  relay.log
+    decisions.bin  ledger.json  verdict.json  relay.log  netem.json  netem.log
     simulation.json  simulator.log          in place of relay.log, of a simulated run
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
@@ -189,6 +189,16 @@ class RunDir:
     @property
     def ledger(self) -> Path:
         return self.path / "ledger.json"
+
+    @property
+    def netem(self) -> Path:
+        """What the kernel's netem was told and what it did."""
+        return self.path / "netem.json"
+
+    @property
+    def netem_log(self) -> Path:
+        """What `tc` printed."""
+        return self.path / "netem.log"
 
     @property
     def relay_log(self) -> Path:

@@ -20,34 +20,44 @@ WARM_UPS = ("harness.warm_up", "driver.warm_up")
 shows itself inside, as a slow start at worst."""
 
 
-def run(files: Sequence[Path], options: Mapping[str, object], switches: Sequence[str]) -> int:
+def run(files: Sequence[Path], given: Mapping[str, object]) -> int:
     """Make the runs inside and return the inner command's exit code.
 
-    `options` by their long names; those that are None are left out.
+    `given` holds the values of all options of `windtunnel run`, by their names in Python.
     """
-    from harness.cli import exit_code
     from harness.orchestrate import runner
-    from harness.uml import boot, kernel
 
-    try:
-        found = kernel.find()
-    except kernel.NoKernel as error:
-        raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error
-    seed, seeds = options["seed"], options["seeds"]
+    apart = ("scenario", "kernel", "as_json")
+    options = {name: value for name, value in given.items() if name not in apart}
+    options["fidelity"] = given["fidelity"] or "netns"
+    seed, seeds = given["seed"], given["seeds"]
     with one_line():
         planned = runner.plan(
             files,
             seed if isinstance(seed, int) else None,
             seeds if isinstance(seeds, int) else None,
         )
-    argv = [sys.executable, "-m", "harness", "run", *map(str, files), *switches]
+    budget_s = sum(RUN_S + each.scenario.budget.wall_ns / 1e9 for each in planned)
+    switches = ["--json"] if given["as_json"] else []
+    return command(["run", *map(str, files), *switches], options, budget_s)
+
+
+def command(words: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
+    """Take a command of ours inside and return its exit code."""
+    from harness.cli import exit_code
+    from harness.uml import boot, kernel
+
+    try:
+        found = kernel.find()
+    except kernel.NoKernel as error:
+        raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error
+    argv = [sys.executable, "-m", "harness", *words]
     for name, value in options.items():
         if value is not None:
             argv += [f"--{name}", str(value)]
-    budget_s = BOOT_S + sum(RUN_S + each.scenario.budget.wall_ns / 1e9 for each in planned)
     boot.finish([[sys.executable, "-m", each] for each in WARM_UPS])
     click.echo(f"windtunnel: starting kernel {found.release} from {found.program}", err=True)
     try:
-        return boot.run(found, boot.Command(argv, budget_s))
+        return boot.run(found, boot.Command(argv, BOOT_S + budget_s))
     except boot.BootError as error:
         raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error

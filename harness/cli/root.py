@@ -15,6 +15,7 @@ from harness.cli import exit_code
 from harness.cli.analyze import analyze
 from harness.cli.backlog import backlog
 from harness.cli.bench import bench
+from harness.cli.calibrate import calibrate
 from harness.cli.clean import clean
 from harness.cli.decisions import decisions
 from harness.cli.doctor import doctor
@@ -47,6 +48,7 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
   windtunnel analyze lan/*.pcap           what captures tell of loss and repair
+  windtunnel run netem/loss-bursts --kernel uml    with a kernel that has netem
   windtunnel doctor                       what this machine has, what will be used instead
 
 \b
@@ -116,7 +118,7 @@ ABOUT_RUNS = (
     *(doctor, clean),
 )
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)
-for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench, exam):
+for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench, exam, calibrate):
     windtunnel.add_command(command)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.orchestrate.runner import SuiteResult
     from harness.orchestrate.subject import Pair
     from harness.scenario.known import KnownFailure
+    from harness.scenario.model import Backend
 
 
 @click.command(short_help="Make runs, judge them, and write an HTML report.")
@@ -57,6 +58,11 @@ if TYPE_CHECKING:
     "--mutant",
     metavar="NAME",
     help="Run a driver with this planted defect, to see that the judge notices: see `exam --list`.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["relay", "netem"]),
+    help="Who delivers the weather of scenarios that have any.  [default: the scenario's own]",
 )
 @click.option(
     "--kernel",
@@ -100,6 +106,7 @@ def run(
     out: Path,
     sabotage: str | None,
     mutant: str | None,
+    backend: "Backend | None",
     kernel: str,
     publisher: str,
     subscriber: str,
@@ -123,22 +130,16 @@ def run(
     """
     files = scenarios.find_all(scenario)
 
+    from harness.cli import failure, in_kernel
     from harness.cli.display import choose
-    from harness.cli.failure import one_line
     from harness.cli.machine import default_fidelity
     from harness.orchestrate.runner import run_suite
 
     _check_defects(sabotage, mutant, kernel)
     if kernel == "uml":
-        from harness.cli import in_kernel
-
-        options: dict[str, object] = {"seed": seed, "seeds": seeds, "payload": payload, "out": out}
-        switches = ("--json",) if as_json else ()
-        options |= {"fidelity": fidelity or "netns", "sabotage": sabotage}
-        options |= {"publisher": publisher, "subscriber": subscriber, "jobs": jobs}
-        return in_kernel.run(files, options, switches)
+        return in_kernel.run(files, click.get_current_context().params)
     chosen = fidelity or default_fidelity()
-    with one_line():
+    with failure.one_line():
         entries = _known(known)
         tested = _tested(publisher, subscriber, mutant, chosen, out)
         with choose(as_json) as display:
@@ -151,6 +152,7 @@ def run(
                 out=out,
                 on_event=display.on_event,
                 sabotage=sabotage,
+                backend=backend,
                 tested=tested,
                 jobs=jobs,
                 known=entries,

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.dissect.bytes_at import u16_be, u32_be, u32_le
+from harness.dissect.checksum import is_whole
 from harness.dissect.frames import FRAME, Frames, walk
 from harness.dissect.packet import (
     CUT,
     IP_FRAGMENT,
+    LINK_ETHERNET,
     LINK_TYPES,
     address_v4,
     address_v6,
@@ -37,8 +39,10 @@ PACKET_LENGTH_MAX = 1 << 26
 _MAGICS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
 """Nanoseconds in one unit of a packet header's fraction."""
 
-PACKETS, DATAGRAMS, OTHER_PORTS, NOT_UDP_COUNT, FRAGMENTS, CUT_COUNT, TORN = range(7)
-_STATISTICS = 7
+PACKETS, DATAGRAMS, OTHER_PORTS, NOT_UDP_COUNT, FRAGMENTS, CUT_COUNT, TORN, DAMAGED = range(8)
+_STATISTICS = 8
+_GROUP_BIT = 1 << 40
+"""Of a MAC address: a packet for a group is taken by everyone."""
 
 
 @kernel
@@ -85,6 +89,26 @@ def _address(rows: Any, first: int, count: int, buf: Any, ip_at: int, udp_at: in
 
 
 @kernel
+def _is_for_its_host(buf: Any, at: int, ip_at: int, macs: Any) -> bool:
+    """Whether a packet has the same destination below IP as the first one to its address.
+
+    Shapes: macs int64[2, 2]: for each host seen the low half of its address, and its MAC address
+    """
+    if int(buf[ip_at]) >> 4 == 4:
+        _, low = address_v4(buf, ip_at + 16)
+    else:
+        _, low = address_v6(buf, ip_at + 24)
+    mac = u32_be(buf, at) << 16 | u16_be(buf, at + 4)
+    for host in range(len(macs)):
+        if macs[host, 0] == 0:
+            macs[host, 0] = low
+            macs[host, 1] = mac
+        if macs[host, 0] == low:
+            return bool((macs[host, 1] ^ mac) & ~_GROUP_BIT == 0)
+    return True
+
+
+@kernel
 def _read_packet(
     buf: Any,
     at: int,
@@ -95,6 +119,7 @@ def _read_packet(
     rows: Any,
     count: int,
     statistics: Any,
+    macs: Any,
 ) -> int:
     """Read one packet; returns count + the frames it held."""
     ip_at = ip_start(buf, at, end, link_type)
@@ -115,6 +140,12 @@ def _read_packet(
     if not _wanted(ports, u16_be(buf, udp_at), u16_be(buf, udp_at + 2)):
         statistics[OTHER_PORTS] += 1
         return count
+    if len(macs) and not (
+        is_whole(buf, ip_at, udp_at)
+        and (link_type != LINK_ETHERNET or _is_for_its_host(buf, at, ip_at, macs))
+    ):
+        statistics[DAMAGED] += 1
+        return count
     after = walk(buf, udp_at + 8, status, rows, count)
     _stamp(rows, count, after, time_ns, statistics[DATAGRAMS], status)
     _address(rows, count, after, buf, ip_at, udp_at)
@@ -131,15 +162,18 @@ def read_packets(
     ports: Any,
     rows: Any,
     statistics: Any,
+    macs: Any,
 ) -> int:
     """Read all packets of a capture file.
 
-    Shapes:  buf uint8[n], whole file; ports int64[p], none for all; rows FRAME[m]
+    Shapes:  buf uint8[n], whole file; ports int64[p], none for all; rows FRAME[m]; macs int64[2, 2]
+             of zeros to pass over damaged packets, int64[0, 2] to take all
     Returns: the number of frames; rows beyond m are counted but not written
     """
     at = FILE_HEADER_LENGTH
     count = 0
     statistics[:] = 0
+    macs[:] = 0
     while at < len(buf):
         if len(buf) - at < PACKET_HEADER_LENGTH:
             statistics[TORN] = 1
@@ -154,7 +188,7 @@ def read_packets(
         statistics[PACKETS] += 1
         time_ns = seconds * 1_000_000_000 + fraction * fraction_ns
         end = at + captured
-        count = _read_packet(buf, at, end, link_type, time_ns, ports, rows, count, statistics)
+        count = _read_packet(buf, at, end, link_type, time_ns, ports, rows, count, statistics, macs)
         at = end
     return count
 
@@ -174,16 +208,21 @@ class Capture:
     ip_fragments: int
     cut: int
     "Packets with fewer bytes than their headers say."
+    damaged: int
+    "Datagrams that their receiver will have refused; 0 where this was not asked for."
     torn: bool
     "The file ends inside a packet: its writer was stopped hard."
     problem: str
     "Why the file could not be read at all; empty when it could."
 
 
-def read_capture(path: Path, ports: Iterable[int] = ()) -> Capture | None:
+def read_capture(
+    path: Path, ports: Iterable[int] = (), *, whole_only: bool = False
+) -> Capture | None:
     """The frames of a capture file, or None when there is no such file.
 
-    Only datagrams to or from one of `ports` count; without any, all do.
+    Only datagrams to or from one of `ports` count; without any, all do. `whole_only` passes over
+    those whose checksums or destination below IP tell that their receiver refuses them.
     """
     try:
         size_bytes = path.stat().st_size
@@ -191,10 +230,13 @@ def read_capture(path: Path, ports: Iterable[int] = ()) -> Capture | None:
         return None
     if size_bytes == 0:
         return read_capture_bytes(np.frombuffer(b"", dtype=np.uint8), ports)
-    return read_capture_bytes(np.asarray(np.memmap(path, dtype=np.uint8, mode="r")), ports)
+    mapped = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    return read_capture_bytes(mapped, ports, whole_only=whole_only)
 
 
-def read_capture_bytes(buf: NDArray[np.uint8], ports: Iterable[int] = ()) -> Capture:
+def read_capture_bytes(
+    buf: NDArray[np.uint8], ports: Iterable[int] = (), *, whole_only: bool = False
+) -> Capture:
     """The frames of a capture that is already in memory."""
     head = bytes(buf[:FILE_HEADER_LENGTH])
     if len(head) < FILE_HEADER_LENGTH:
@@ -209,9 +251,12 @@ def read_capture_bytes(buf: NDArray[np.uint8], ports: Iterable[int] = ()) -> Cap
     fraction_ns = _MAGICS[big if big_endian else little]
     wanted = np.array(sorted(ports), dtype=np.int64)
     statistics = np.zeros(_STATISTICS, dtype=np.int64)
+    macs = np.zeros((2 if whole_only else 0, 2), dtype=np.int64)
     rows = np.zeros(0, dtype=FRAME)
     for _ in ("count", "fill"):
-        count = read_packets(buf, big_endian, fraction_ns, link_type, wanted, rows, statistics)
+        count = read_packets(
+            buf, big_endian, fraction_ns, link_type, wanted, rows, statistics, macs
+        )
         if count == len(rows):
             break
         rows = np.zeros(count, dtype=FRAME)
@@ -261,6 +306,7 @@ def _capture(
         not_udp=int(statistics[NOT_UDP_COUNT]),
         ip_fragments=int(statistics[FRAGMENTS]),
         cut=int(statistics[CUT_COUNT]),
+        damaged=int(statistics[DAMAGED]),
         torn=bool(statistics[TORN]),
         problem=problem,
     )

@@ -26,6 +26,7 @@ from harness.middlebox.port import Port, PortError, open_port
 from harness.middlebox.relay import Relay, make_relay, run
 from harness.middlebox.report import DecisionLog, ledger
 from harness.middlebox.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS, Engine, make_engine
+from harness.middlebox.weather import make_weather
 from harness.scenario.case import Case
 
 EXIT_HARNESS = 3
@@ -109,6 +110,7 @@ def assemble(case: Case, ports: tuple[Port, Port]) -> tuple[Relay, Engine]:
         macs=np.zeros((2, 12), dtype=np.uint8),
         ports=np.array(sorted({traffic.port for traffic in case.traffic}), dtype=np.int64),
         packet_length_max=length_max,
+        weather=make_weather(case, length_max),
     )
     engine = make_engine(
         case, datagram_length_max=length_max, envelope_length_max=ENVELOPE_LENGTH_MAX
@@ -175,6 +177,9 @@ def _forget(relay: Relay, engine: Engine) -> None:
     """Start the accounts afresh: what came before the hosts were found was nobody's traffic."""
     relay.counts[:] = 0
     relay.lags[:] = 0
+    relay.weather.counts[:] = 0
+    relay.weather.frames[:] = 0
+    relay.weather.lates[:] = 0
     engine.datagrams[:] = 0
     engine.frames[:] = 0
 

@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.dissect.bytes_at import u16_be
 from harness.kernel import kernel
 from harness.middlebox import engine as rules_engine
 from harness.middlebox import outbox as out
+from harness.middlebox import waiting as wait
+from harness.middlebox import weather as skies
 from harness.middlebox.libc import (
     EAGAIN,
     EINTR,
@@ -37,6 +40,7 @@ from harness.middlebox.packet import AERON, FRAGMENT, STRAY, classify, seal, set
 from harness.middlebox.readdress import Readdressed, make_readdressed, set_ports
 from harness.middlebox.state import BATCH_MAX, DECISIONS, Engine
 from harness.middlebox.waiting import next_due_ns
+from harness.middlebox.weather import Weather
 
 # What `run` returns.
 TIME_OVER, DECISIONS_FULL, INTERRUPTED, DRAINED, FAILED = range(5)
@@ -74,6 +78,7 @@ class Relay(NamedTuple):
     lags: Any  # int64[2, buckets]
     counts: Any  # int64[2, 7]
     readdressed: Readdressed
+    weather: Weather
 
 
 def make_relay(
@@ -82,6 +87,7 @@ def make_relay(
     macs: NDArray[np.uint8],
     ports: NDArray[np.int64],
     packet_length_max: int,
+    weather: Weather,
 ) -> Relay:
     """A relay between two open sockets; nothing is received yet."""
     length = packet_length_max + -packet_length_max % 64
@@ -118,6 +124,7 @@ def make_relay(
         lags=np.zeros((2, LAG_BUCKETS), dtype=np.int64),
         counts=np.zeros((2, 7), dtype=np.int64),
         readdressed=make_readdressed(),
+        weather=weather,
     )
 
 
@@ -153,11 +160,12 @@ def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
         while not rules_engine.release(engine, now_ns):
             _flush(relay, engine)
         _flush(relay, engine)
+        _send_weather(relay, now_ns)
         if now_ns >= until_ns:
             return TIME_OVER
         if received == 0:
-            due_ns = next_due_ns(engine.waiting)
-            if draining and engine.waiting.counts[0] == 0:
+            due_ns = min(next_due_ns(engine.waiting), next_due_ns(relay.weather.waiting))
+            if draining and engine.waiting.counts[0] + relay.weather.waiting.counts[0] == 0:
                 return DRAINED
             wait_ns = min(due_ns, until_ns) - now_ns
             status = wait_for(relay.pollfds.ctypes.data, 2, relay.timespec, max(wait_ns, 0))
@@ -244,6 +252,9 @@ def _flush(relay: Relay, engine: Engine) -> None:
                 )
                 is_changed |= datagram["is_changed"] != 0
                 seal(outbox.buf, at, envelope_length, length, is_changed)
+            if skies.is_on(relay.weather, 1 - far):
+                _into_weather(relay, engine, index)
+                continue
             iovec = relay.sent_iovecs[batch]
             iovec["base"] = outbox.buf.ctypes.data + at
             iovec["length"] = datagram["envelope_length"] + datagram["length"]
@@ -261,15 +272,63 @@ def _flush(relay: Relay, engine: Engine) -> None:
 
 
 @kernel
+def _into_weather(relay: Relay, engine: Engine, index: int) -> None:
+    """Hand a sealed datagram of the outbox to the weather of its direction."""
+    buf = engine.outbox.buf
+    datagram = engine.outbox.datagrams[index]
+    at, link, came_ns = datagram["at"], datagram["link"], datagram["arrived_ns"]
+    envelope_length, length = datagram["envelope_length"], datagram["length"]
+    if came_ns == 0:
+        came_ns = realtime_ns(relay.timespec)
+    if length:
+        ports_at = at + envelope_length - 8
+        source, destination = u16_be(buf, ports_at), u16_be(buf, ports_at + 2)
+        for port in relay.ports:
+            if port in (source, destination):
+                skies.take(relay.weather, link, buf, at, envelope_length, length, came_ns)
+                return
+    skies.take(relay.weather, link, buf, at, envelope_length + length, 0, came_ns)
+
+
+@kernel
+def _send_weather(relay: Relay, now_ns: int) -> None:
+    """Send all that is due, in its order; neighbours of one direction leave in batches."""
+    waiting = relay.weather.waiting
+    while wait.next_due_ns(waiting) <= now_ns:
+        for far in range(2):
+            first = waiting.counts[wait.FREE]
+            batch = 0
+            slot = skies.next_slot(relay.weather, 1 - far, now_ns)
+            while slot != wait.NONE:
+                iovec = relay.sent_iovecs[batch]
+                iovec["base"] = waiting.buf.ctypes.data + slot * waiting.buf.shape[1]
+                iovec["length"] = waiting.waiters[slot]["frame_length"]
+                waiting.free[first + batch] = slot
+                batch += 1
+                if batch == SEND_BATCH:
+                    break
+                slot = skies.next_slot(relay.weather, 1 - far, now_ns)
+            _send(relay, far, batch)
+            # Their bytes were needed until here.
+            waiting.counts[wait.FREE] += batch
+
+
+@kernel
 def _send(relay: Relay, far: int, count: int) -> None:
     """Send a batch; a busy interface is tried again, what it refuses is counted."""
     headers = relay.sent_headers.ctypes.data
     sent = 0
     retries = 0
     while sent < count:
-        status = send_batch(relay.fds[far], headers + sent * _HEADER_LENGTH, count - sent)
+        # A batch that has sent something does not say why it stopped: what netem's full queue has
+        # taken would be sent again.
+        batch = 1 if relay.weather.netem[0] else count - sent
+        status = send_batch(relay.fds[far], headers + sent * _HEADER_LENGTH, batch)
         if status > 0:
             sent += status
+        elif status == -ENOBUFS and relay.weather.netem[0]:
+            # The packet has gone into netem, whose full queue took it: it counts it as dropped.
+            sent += 1
         elif status in (-EAGAIN, -ENOBUFS) and retries < SEND_RETRIES_MAX:
             retries += 1
             relay.pollfds[2]["fd"] = relay.fds[far] if status == -EAGAIN else -1

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from harness.artifact.decision import LINKS
 from harness.artifact.frame_class import NAMES
 from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount, RuleAccount
+from harness.artifact.weather_account import WeatherAccount
+from harness.middlebox import weather as skies
 from harness.middlebox.relay import (
     FOREIGN,
     LAG_BUCKET_NS,
@@ -22,6 +24,7 @@ from harness.middlebox.relay import (
 )
 from harness.middlebox.rules import CLASSES
 from harness.middlebox.state import DATAGRAMS_IN, DECISIONS, Engine
+from harness.middlebox.weather import Weather, is_on
 from harness.scenario.case import Case
 
 
@@ -78,13 +81,44 @@ def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: tuple[int, in
         account = link_account(engine, link)
         counts = relay.counts
         account.send_failures = int(counts[1 - link, SEND_FAILURES])
-        account.datagrams_out -= account.send_failures
+        if is_on(relay.weather, link):
+            account.weather = weather_account(relay.weather, link)
+            account.weather.sent -= account.send_failures
+        else:
+            account.datagrams_out -= account.send_failures
         account.other_in = int(counts[link, STRAYS] + counts[link, FOREIGN])
         account.other_out = int(counts[link, FOREIGN])
         account.kernel_drops = kernel_drops[link]
         account.lag_ns = lag_quantiles(relay.lags[link], int(counts[link, LAG_MAX]))
         links[name] = account
     return Ledger(links, rule_accounts(engine, case))
+
+
+def weather_account(weather: Weather, link: int) -> WeatherAccount:
+    """What the relay's weather did to the datagrams of a link direction."""
+    counts = weather.counts[link]
+    account = WeatherAccount(
+        received=int(counts[skies.RECEIVED]),
+        lost=int(counts[skies.LOST]),
+        overflowed=int(counts[skies.OVERFLOWED]),
+        duplicated=int(counts[skies.DUPLICATED]),
+        corrupted=int(counts[skies.CORRUPTED]),
+        reordered=int(counts[skies.REORDERED]),
+        sent=int(counts[skies.SENT]),
+        waiting_at_end=int(weather.state[link, skies.UNDER_WAY]),
+        no_room=int(counts[skies.NO_ROOM]),
+        late_ns=lag_quantiles(weather.lates[link], skies.LATE_BUCKETS * skies.LATE_BUCKET_NS),
+    )
+    for place, code in enumerate(skies.CLASSES):
+        lost, doubled, damaged = (int(each) for each in weather.frames[link, place])
+        for found, count in (
+            (account.frames_lost, lost),
+            (account.frames_duplicated, doubled),
+            (account.frames_corrupted, damaged),
+        ):
+            if count:
+                found[NAMES[code]] = count
+    return account
 
 
 def lag_quantiles(buckets: NDArray[Any], longest_ns: int) -> dict[str, int]:

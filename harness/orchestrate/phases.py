@@ -14,6 +14,7 @@ A run that fails keeps all evidence it has and says why in its manifest. Refuses
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import shutil
 import signal
@@ -29,18 +30,22 @@ from harness.artifact.run_dir import RunDir
 from harness.capture import sniffer
 from harness.orchestrate import facts, space, subject, traffic, watch
 from harness.orchestrate.lab import MID, Lab, LabError
+from harness.orchestrate.netem import Netem
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.state import MEMORY_ROOT
 from harness.orchestrate.subject import CANNOT_START_EXIT_CODES, Pair, Subject
 from harness.orchestrate.watch import RunFailed, Watched
+from harness.scenario.case import Case, resolve
 from harness.scenario.case import Payload as CasePayload
-from harness.scenario.case import resolve
 from harness.scenario.model import Scenario
+from harness.uml.boot import INSIDE_VARIABLE
 
 READY_TIMEOUT_S = 300.0
 """Generous: on a machine's first run every kernel is compiled before a process is ready."""
 
-STOP_TIMEOUT_S = 15.0
+STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0
+"""Longer in a kernel inside a process: one processor, and slow at starting and ending programs."""
+
 QUIET_S = 0.2
 """How long the link is left alone after the last workload has ended."""
 
@@ -83,6 +88,8 @@ class Run:
         self.lab = lab
         self._tell = tell
         self._watched: list[Watched] = []
+        self._case: Case | None = None
+        self._netem: Netem | None = None
         self._snmp_before: dict[str, dict[str, int]] = {}
         self._steal_ticks = facts.steal_ticks()
         self.manifest = Manifest(
@@ -142,13 +149,14 @@ class Run:
             length_bytes=order.payload.length,
         )
         addresses = {host: self.lab.address(host) for host in self._hosts}
-        resolve(
+        self._case = resolve(
             order.scenario,
             seed=order.seed,
             fidelity=order.fidelity,
             addresses=addresses,
             payload=payload,
-        ).write(folder.case)
+        )
+        self._case.write(folder.case)
 
     def _start(self) -> None:
         try:
@@ -169,9 +177,17 @@ class Run:
             self._snmp_before[host] = udp_lines(text)
         self._await("captures", captures, lambda line: sniffer.READY in line)
         self._await("the relay", [relay], _says_ready)
+        self._change_weather()
         for driver, sampler in zip(drivers, samplers, strict=True):
             sampler.speaks_for = driver
         self._await("drivers", samplers, _says_ready)
+
+    def _change_weather(self) -> None:
+        """Let netem begin where it is asked for; the relay begins by itself."""
+        assert self._case is not None
+        if self._case.backend == "netem":
+            self._netem = Netem(self.lab, self._case, self.order.folder.netem_log)
+            self._netem.apply()
 
     def _await(self, what: str, waiting: Sequence[Watched], ready: Callable[[str], bool]) -> None:
         """Wait for readiness while everything that was started so far must live."""
@@ -228,6 +244,8 @@ class Run:
         # What is read after the drivers' end is final: no counter and no log changes any more.
         for roles in (workloads, ("driver",), ("sampler",), ("relay",)):
             self._end(*roles)
+        if not hurry and self._netem is not None:
+            self._close_netem(self._netem)
         if not hurry:
             self._wait_for_captures()
         self._end("capture")
@@ -243,6 +261,13 @@ class Run:
                 each.process.tell(sniffer.ASK)
             time.sleep(watch.POLL_S)
             behind = [each for each in behind if not _has_taken_all(each)]
+
+    def _close_netem(self, netem: Netem) -> None:
+        try:
+            netem.close()
+        except LabError as error:
+            self.manifest.errors.append(str(error))
+        netem.account.write(self.order.folder.netem)
 
     def _complain(self) -> None:
         """Note which of our own programs say at their end that they could not do their work."""

@@ -32,20 +32,35 @@ from harness.orchestrate.suite import (
 from harness.scenario.case import run_seeds
 from harness.scenario.known import KnownFailure
 from harness.scenario.loader import load_scenario
+from harness.scenario.model import Backend, Scenario
 
 __all__ = ["RunResult", "SuiteResult", "plan", "run_suite"]
 
 PAYLOAD_STORE = ".payload"
 
 
-def plan(scenarios: Sequence[Path], seed: int | None, seeds: int | None) -> list[Planned]:
-    """Load all scenarios and list their runs; ScenarioError if any file is wrong."""
-    loaded = [(path, load_scenario(path)) for path in dict.fromkeys(scenarios)]
+def plan(
+    scenarios: Sequence[Path], seed: int | None, seeds: int | None, backend: Backend | None = None
+) -> list[Planned]:
+    """Load all scenarios and list their runs; ScenarioError if any file is wrong.
+
+    `backend` delivers the weather of those that have any, whatever their files say.
+    """
+    loaded = [(path, _with(load_scenario(path), backend)) for path in dict.fromkeys(scenarios)]
     return [
         Planned(scenario, path, each)
         for path, scenario in loaded
         for each in run_seeds(scenario, seed, seeds)
     ]
+
+
+def _with(scenario: Scenario, backend: Backend | None) -> Scenario:
+    """A scenario with another backend for its weather."""
+    if backend is None or not scenario.network.link.weather:
+        return scenario
+    link = scenario.network.link.model_copy(update={"backend": backend})
+    network = scenario.network.model_copy(update={"link": link})
+    return scenario.model_copy(update={"network": network})
 
 
 def run_suite(
@@ -61,6 +76,7 @@ def run_suite(
     tested: Pair = OURS_WITH_OURS,
     jobs: int = 1,
     known: Sequence[KnownFailure] = (),
+    backend: Backend | None = None,
 ) -> SuiteResult:
     """Make and judge every run of every scenario, at most `jobs` of them at once.
 
@@ -70,7 +86,7 @@ def run_suite(
     """
     if sabotage is not None and sabotage not in subject.SABOTAGES:
         raise ValueError(f"sabotage {sabotage!r}: expected one of {', '.join(subject.SABOTAGES)}")
-    planned = plan(scenarios, seed, seeds)
+    planned = plan(scenarios, seed, seeds, backend)
     labs.require(fidelity)
     out = out.resolve()
     try:

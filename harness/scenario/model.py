@@ -24,6 +24,7 @@ SCHEMA = "windtunnel/1"
 SEED_MAX = (1 << 63) - 1
 FAULTS_MAX = 256
 TRAFFIC_MAX = 256
+Backend = Literal["relay", "netem"]
 LONGEST: Literal["max"] = "max"
 """In place of a message length: the longest that the term length allows."""
 
@@ -59,7 +60,7 @@ class Link(Table):
     between: tuple[Name, Name] = Field(strict=False)
     """Its two ends: the first is `a` in the ledger and the decision log, the second `b`."""
 
-    backend: Literal["relay", "netem"] = "relay"
+    backend: Backend = "relay"
     """Who delivers the weather: the relay (default), or the kernel's netem behind it."""
 
     weather: dict[str, Weather] = Field(default_factory=dict)

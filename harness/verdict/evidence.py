@@ -23,6 +23,7 @@ from harness.artifact.held_log import HeldLog, read_held_logs
 from harness.artifact.host_facts import CaptureFacts, SnmpFacts
 from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import Manifest
+from harness.artifact.netem import NetemAccount
 from harness.artifact.plan import MessagePlan, plan
 from harness.artifact.pressure import Pressure
 from harness.artifact.records import Records
@@ -107,6 +108,10 @@ class Evidence:
         return self._document(self.folder.ledger, Ledger.read)
 
     @cached_property
+    def netem(self) -> NetemAccount | Missing:
+        return self._document(self.folder.netem, NetemAccount.read)
+
+    @cached_property
     def decisions(self) -> Records | Missing:
         return self._document(self.folder.decisions, read_decisions)
 
@@ -140,7 +145,9 @@ class Evidence:
             return case
         path = self.folder.capture(host)
         ports = tuple(sorted({traffic.port for traffic in case.traffic}))
-        found = self._document(path, lambda at: read_capture(at, ports))
+        # Where a bit may be flipped on purpose, what the receiver refuses has not arrived.
+        corrupts = any(each.corrupt_ppb for each in case.weather)
+        found = self._document(path, lambda at: read_capture(at, ports, whole_only=corrupts))
         if isinstance(found, Capture) and found.problem:
             return Missing(self.name_of(path), found.problem, damaged=True)
         return found

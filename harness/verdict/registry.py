@@ -18,6 +18,7 @@ from harness.verdict import (
     recovery,
     resending,
     run_gates,
+    weather_gates,
     window,
 )
 from harness.verdict.evidence import Evidence
@@ -60,6 +61,7 @@ GATES: dict[str, Gate] = {
     "sockets_dropped_nothing": run_gates.sockets_dropped_nothing,
     "both_sides_talked": run_gates.both_sides_talked,
     "faults_happened": ledger_gates.faults_happened,
+    weather_gates.NAME: weather_gates.weather_applied,
     overload.NAME: overload.host_was_not_overloaded,
 }
 

@@ -1,5 +1,6 @@
 """A real kernel in a process: what crosses into it and out again, and a whole run inside."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.artifact.netem import NetemAccount
+from harness.artifact.run_dir import RunDir
 from harness.uml import kernel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -25,6 +28,35 @@ import sys
 from harness.uml import boot, kernel
 code = boot.run(kernel.find(), boot.Command(sys.argv[1:], 100.0))
 print("code", code)
+"""
+
+
+SCENARIO = """\
+schema: windtunnel/1
+name: inside
+about: Made up; small enough for a slow kernel.
+seeds: {root: 1}
+network:
+  hosts: [a, b]
+  link:
+    between: [a, b]
+    backend: netem
+    weather:
+      a->b: {loss: {good_to_bad: 4%, bad_to_good: 40%}, delay: {mean: 1ms}}
+      b->a: {delay: {mean: 1ms}}
+traffic:
+  - id: one
+    stream: 1001
+    from: a
+    to: b
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${b}:24325|term-length=256k"
+    receive: "aeron:udp?endpoint=${b}:24325|nak-delay=10us"
+    content: {bytes: 512KiB, message: {from: 1B, to: 1KiB}}
+expect:
+  - delivered_once
+  - positions_covered
+budget: {wall: 120s}
 """
 
 
@@ -94,3 +126,31 @@ def test_the_kernel_dies_with_its_starter(monkeypatch, tmp_path):
     while kernels(tmp_path):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
+
+
+@pytest.mark.timeout(900)
+def test_a_scenario_meets_the_kernels_netem(tmp_path):
+    file = tmp_path / "inside.yaml"
+    file.write_text(SCENARIO)
+    options = ["--kernel", "uml", "--json", "--out", str(tmp_path / "runs")]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", str(file), *options],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=880,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    run, suite = (json.loads(line) for line in done.stdout.splitlines())
+    assert run["outcome"] == "PASS", run["reason"]
+    assert done.returncode == 0
+    folder = RunDir(Path(suite["runs"][0]))
+    account = NetemAccount.read(folder.netem)
+    assert account is not None
+    assert account.links["a->b"].dropped > 0
+    assert account.links["b->a"].options["delay"]["delay"] == 0.001
+    gates = json.loads(folder.verdict.read_text())["gates"]
+    weather = [gate for gate in gates if gate["name"] == "weather_applied"]
+    assert {gate["outcome"] for gate in weather} == {"PASS"}
+    assert "--kernel uml" in folder.repro.read_text()

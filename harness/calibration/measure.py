@@ -1,0 +1,150 @@
+"""What a round delivered: two captures, by the numbers in the frames, to figures with intervals.
+
+    near  0 1 2 3 4 5 ...   times at which packets left host a
+    far   0 2 1 1 5 ...     times at which they reached host b: 3 and 4 lost, 1 doubled and late
+
+Quantile intervals are those of order statistics, shares exact binomial ones; both hold for any
+distribution. Refuses to know what was asked for.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.calibration.probe import FRAME_LENGTH
+from harness.dissect.pcap import Capture, sent_by
+from harness.verdict.binomial import interval
+
+CONFIDENCE = 0.999
+REACH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+NUMBER_AT = 32
+"""Of the number within its frame."""
+PACKET_BITS = 8.0 * (FRAME_LENGTH + 42)
+"""With the headers of Ethernet, IP and UDP."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A value, its 99.9 % interval, and how many samples it rests on."""
+
+    value: float
+    low: float
+    high: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What came of every packet."""
+
+    sent_ns: NDArray[np.int64]
+    """When each number left."""
+    numbers: NDArray[np.int64]
+    """That arrived whole, in order of arrival, copies included."""
+    arrived_ns: NDArray[np.int64]
+    damaged: int
+
+
+def passage(near: Capture, far: Capture, sender: str) -> Passage:
+    """Join two captures by the numbers in their frames."""
+    numbers, times_ns = _numbered(near, sender)
+    sent_ns = np.zeros(int(numbers.max()) + 1 if len(numbers) else 0, dtype=np.int64)
+    sent_ns[numbers] = times_ns
+    arrived, arrived_ns = _numbered(far, sender)
+    known = (arrived >= 0) & (arrived < len(sent_ns))
+    return Passage(sent_ns, arrived[known], arrived_ns[known], far.damaged)
+
+
+def _numbered(capture: Capture, sender: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rows = capture.frames[sent_by(capture.frames, sender)]
+    at = rows["at"].astype(np.int64)[:, None] + NUMBER_AT + np.arange(8)
+    numbers = np.ascontiguousarray(capture.buf[at]).view("<i8").reshape(-1)
+    return numbers.astype(np.int64), rows["time_ns"].astype(np.int64)
+
+
+def lost(found: Passage) -> NDArray[np.bool_]:
+    """Which numbers never arrived."""
+    missing = np.ones(len(found.sent_ns), dtype=bool)
+    missing[found.numbers] = False
+    return missing
+
+
+def share(hits: int, trials: int) -> Figure:
+    """A share with the interval in which another round would lie."""
+    value = hits / trials if trials else 0.0
+    low, high = interval(trials, value, CONFIDENCE)
+    return Figure(value, low / max(trials, 1), high / max(trials, 1), trials)
+
+
+def burst_length(missing: NDArray[np.bool_]) -> Figure:
+    """The mean length of an unbroken run of losses."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], missing.astype(np.int8), [0]])))
+    lengths = (edges[1::2] - edges[::2]).astype(np.float64)
+    return _mean(lengths)
+
+
+def delays_ns(found: Passage) -> NDArray[np.int64]:
+    """How long each number took, sorted; of copies the first counts."""
+    numbers, first = np.unique(found.numbers, return_index=True)
+    taken: NDArray[np.int64] = np.sort(found.arrived_ns[first] - found.sent_ns[numbers])
+    return taken
+
+
+def quantile(values: NDArray[np.int64], part: float) -> Figure:
+    """A quantile of sorted values, with the order statistics around it."""
+    count = len(values)
+    if count == 0:
+        return Figure(0.0, 0.0, 0.0, 0)
+    low, high = interval(count, part, CONFIDENCE)
+    at = min(count - 1, int(part * count))
+    return Figure(
+        float(values[at]),
+        float(values[max(0, low - 1)]),
+        float(values[min(count - 1, high)]),
+        count,
+    )
+
+
+def overtaking(found: Passage) -> tuple[Figure, Figure]:
+    """The share of packets that overtook others, and how many each of these overtook on average."""
+    _, first = np.unique(found.numbers, return_index=True)
+    arrived = found.numbers[np.sort(first)]
+    rank = np.argsort(np.argsort(arrived))
+    ahead = rank - np.arange(len(arrived))
+    # A packet that skips a delay moves forward by all that it passes, which move back by one each.
+    passed = ahead[ahead > 1].astype(np.float64)
+    return share(len(passed), len(arrived)), _mean(passed)
+
+
+def bits_per_s(found: Passage) -> Figure:
+    """The rate at which packets arrived, headers included, from the first to the last."""
+    count = len(found.numbers)
+    if count < 2:
+        return Figure(0.0, 0.0, 0.0, count)
+    gaps_ns = np.diff(np.sort(found.arrived_ns)).astype(np.float64)
+    spacing = _mean(gaps_ns)
+    return Figure(
+        PACKET_BITS * 1e9 / spacing.value,
+        PACKET_BITS * 1e9 / spacing.high,
+        PACKET_BITS * 1e9 / spacing.low,
+        count,
+    )
+
+
+def offered_bits_per_s(found: Passage) -> float:
+    """The rate at which packets were sent."""
+    count = len(found.sent_ns)
+    if count < 2:
+        return 0.0
+    return PACKET_BITS * 1e9 * (count - 1) / float(found.sent_ns[-1] - found.sent_ns[0])
+
+
+def _mean(values: NDArray[np.float64]) -> Figure:
+    if len(values) == 0:
+        return Figure(0.0, 0.0, 0.0, 0)
+    mean = float(values.mean())
+    reach = REACH * float(values.std()) / math.sqrt(len(values))
+    return Figure(mean, mean - reach, mean + reach, len(values))

@@ -1,0 +1,62 @@
+"""What is measured: one impairment at a time, with as many packets as its interval needs.
+
+A mean burst length within 5 % takes about 3500 bursts, a loss rate within a few per cent some
+thousand losses; the shares are chosen high, so that this is a matter of seconds.
+"""
+
+from dataclasses import dataclass
+
+from harness.scenario.units import BILLION
+from harness.scenario.weather_case import LossCase, WeatherCase
+
+PERCENT = BILLION // 100
+MILLISECOND_NS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Impairment:
+    """One round of a calibration."""
+
+    name: str
+    weather: WeatherCase | None
+    packets: int
+
+
+def impairments(scale: float = 1.0) -> list[Impairment]:
+    """All rounds, the calm one first: its transit time is taken off the others'."""
+    bursts = LossCase(
+        model="gilbert-elliott",
+        shares_ppb=(5 * PERCENT, 20 * PERCENT, 100 * PERCENT, 0),
+    )
+    four = LossCase(
+        model="four-state",
+        shares_ppb=(2 * PERCENT, 30 * PERCENT, 20 * PERCENT, 50 * PERCENT, PERCENT),
+    )
+    alone = LossCase(model="iid", shares_ppb=(5 * PERCENT,))
+    delay: dict[str, object] = {"delay_ns": 5 * MILLISECOND_NS}
+    rounds: list[tuple[str, dict[str, object], int]] = [
+        ("loss, each by itself", {"loss": alone}, 60_000),
+        ("loss, two states", {"loss": bursts}, 120_000),
+        ("loss, four states", {"loss": four}, 120_000),
+        ("delay", delay, 40_000),
+        ("delay, uniform", {**delay, "jitter_ns": MILLISECOND_NS}, 40_000),
+        (
+            "delay, normal",
+            {**delay, "jitter_ns": MILLISECOND_NS, "distribution": "normal"},
+            40_000,
+        ),
+        (
+            "delay, pareto",
+            {**delay, "jitter_ns": MILLISECOND_NS, "distribution": "pareto"},
+            40_000,
+        ),
+        ("duplicate", {"duplicate_ppb": 2 * PERCENT}, 40_000),
+        ("corrupt", {"corrupt_ppb": 2 * PERCENT}, 40_000),
+        ("reorder", {**delay, "reorder_ppb": 10 * PERCENT, "reorder_gap": 5}, 40_000),
+        ("rate", {"rate_bits_per_s": 4_000_000, "queue_packets": 200}, 10_000),
+    ]
+    found = [Impairment("calm", None, round(20_000 * scale))]
+    for name, weather, packets in rounds:
+        asked = WeatherCase.model_validate({"link": "a->b", **weather})
+        found.append(Impairment(name, asked, round(packets * scale)))
+    return found

@@ -1,0 +1,216 @@
+"""The rounds of a calibration: one lab, and for each impairment a relay, two captures, one stream.
+
+    lab up --> (relay, netem, captures, sink, send, drain, measure)* --> lab down
+
+A round in which the captures lost packets, or whose relay complains, is void and says why: it
+measured something else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from harness.artifact.calibration import Calibration
+from harness.artifact.run_dir import RunDir
+from harness.calibration import floors, measure, probe
+from harness.calibration.plan import Impairment
+from harness.capture import sniffer
+from harness.dissect.pcap import Capture, read_capture
+from harness.orchestrate import labs, subject, watch
+from harness.orchestrate.lab import MID, Lab, LabError
+from harness.orchestrate.netem import Netem
+from harness.orchestrate.watch import RunFailed, Watched
+from harness.scenario.case import Case, HostCase, Payload, TrafficCase
+from harness.scenario.model import Backend
+from harness.topology import model as topology
+
+PORT = 24_325
+SENDER, RECEIVER = "a", "b"
+READY_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 30.0
+SLACK = 20.0
+"""How much longer than planned the sending may take on a busy machine."""
+
+Tell = Callable[[str], None]
+
+
+class Void(Exception):
+    """A round that cannot be judged; the text says why."""
+
+
+def calibrate(
+    rounds: list[Impairment], backend: Backend, packets_per_s: int, seed: int, tell: Tell
+) -> Calibration:
+    """Make all rounds in one lab; raises LabError or Unsupported if none can be made."""
+    result = Calibration(backend, platform.release(), packets_per_s, seed, time.time_ns())
+    calm = floors.Calm()
+    with (
+        tempfile.TemporaryDirectory(prefix="windtunnel-calibrate-") as name,
+        _lab(Path(name)) as lab,
+    ):
+        for index, impairment in enumerate(rounds):
+            tell(f"[{index + 1}/{len(rounds)}] {impairment.name}")
+            folder = RunDir(Path(name) / str(index))
+            folder.make()
+            case = _case(lab, impairment, backend, seed + index)
+            try:
+                found = _Round(lab, folder, case).make(impairment.packets, packets_per_s)
+            except (Void, RunFailed) as error:
+                result.voids.append(f"{impairment.name}: {error}")
+                continue
+            if impairment.weather is None:
+                calm = floors.calm_of(found)
+            rows = floors.measures(impairment, found, calm, backend)
+            result.measures += rows
+            result.voids += floors.doubts(rows)
+    if calm.doubt and backend == "relay":
+        result.voids.append(calm.doubt)
+    return result
+
+
+@contextlib.contextmanager
+def _lab(folder: Path) -> Iterator[Lab]:
+    laid_out = topology.build(f"calibrate-{os.getpid()}", (SENDER, RECEIVER), (SENDER, RECEIVER))
+    lab = labs.make(labs.NETNS, laid_out, records=folder / ".lab", runs=folder)
+    lab.up()
+    try:
+        yield lab
+    finally:
+        lab.down()
+
+
+def _case(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Case:
+    """What the relay is told: one stream, and the weather of this round."""
+    traffic = TrafficCase(
+        id="probe", ordinal=0, stream_id=probe.STREAM_ID, from_host=SENDER, to_host=RECEIVER,
+        publication="exclusive", channel="", receive="", port=PORT, reliable=False,
+        term_length=probe.TERM_LENGTH, mtu=1_408, initial_term_id=0, initial_position=0,
+        receiver_window_bytes=None, total_bytes=1, shortest_bytes=1, longest_bytes=1,
+    )  # fmt: skip
+    return Case(
+        name="calibrate",
+        about=impairment.name,
+        seed=seed,
+        fidelity="netns",
+        hosts=(
+            HostCase(name=SENDER, address=lab.address(SENDER)),
+            HostCase(name=RECEIVER, address=lab.address(RECEIVER)),
+        ),
+        payload=Payload(path="", sha256="", length_bytes=1),
+        traffic=(traffic,),
+        faults=(),
+        expect=(),
+        wall_ns=1,
+        backend=backend,
+        weather=() if impairment.weather is None else (impairment.weather,),
+    )
+
+
+class _Round:
+    """One impairment in a lab that is up."""
+
+    def __init__(self, lab: Lab, folder: RunDir, case: Case) -> None:
+        self._lab = lab
+        self._folder = folder
+        self._case = case
+        self._watched: list[Watched] = []
+
+    def make(self, packets: int, packets_per_s: int) -> measure.Passage:
+        """Send so many packets and return what came of them; raises Void or RunFailed."""
+        self._case.write(self._folder.case)
+        netem = Netem(self._lab, self._case, self._folder.netem_log)
+        try:
+            self._start()
+            if self._case.backend == "netem":
+                netem.apply()
+            self._send(packets, packets_per_s)
+            self._end("relay")
+            netem.close()
+            time.sleep(sniffer.SETTLE_S)
+        finally:
+            self._end("relay", "capture", "sink")
+        return self._read()
+
+    def _start(self) -> None:
+        lab, folder = self._lab, self._folder
+        left, right = lab.mid_interfaces()
+        captures = [
+            self._spawn(
+                "capture",
+                host,
+                sniffer.command(lab.interface(host), lab.path(folder.capture(host))),
+                folder.capture_log(host),
+            )
+            for host in (SENDER, RECEIVER)
+        ]
+        relay = self._spawn(
+            "relay",
+            MID,
+            subject.relay_command(
+                lab.python(MID),
+                case=lab.path(folder.case),
+                left=left,
+                right=right,
+                out=lab.path(folder.path),
+            ),
+            folder.relay_log,
+        )
+        sink = self._spawn(
+            "sink", RECEIVER, self._probe("sink", RECEIVER), folder.path / "sink.log"
+        )
+        self._await(captures, sniffer.READY)
+        self._await([relay], subject.READY)
+        self._await([sink], probe.READY)
+
+    def _send(self, packets: int, packets_per_s: int) -> None:
+        options = [
+            *("--address", self._lab.address(RECEIVER)),
+            *("--packets", str(packets)),
+            *("--packets-per-s", str(packets_per_s)),
+        ]
+        argv = self._probe("send", SENDER) + options
+        sender = self._spawn("send", SENDER, argv, self._folder.path / "send.log")
+        watch.require_success([sender], READY_TIMEOUT_S + SLACK * packets / packets_per_s)
+
+    def _probe(self, role: str, host: str) -> list[str]:
+        module = "harness.calibration.probe"
+        return [self._lab.python(host), "-m", module, role, "--port", str(PORT)]
+
+    def _spawn(self, role: str, place: str, argv: list[str], log: Path) -> Watched:
+        process = self._lab.spawn(place, argv, log=log)
+        watched = Watched(name=f"{place}/{role}", process=process, role=role, log=log)
+        self._watched.append(watched)
+        return watched
+
+    def _await(self, waiting: list[Watched], word: str) -> None:
+        watch.wait_until_ready(
+            waiting, lambda line: word in line, wanted=self._watched, timeout_s=READY_TIMEOUT_S
+        )
+
+    def _end(self, *roles: str) -> None:
+        ended = [each for each in self._watched if each.role in roles]
+        late = watch.end(ended, STOP_TIMEOUT_S)
+        if late:
+            raise Void(late[0])
+
+    def _read(self) -> measure.Passage:
+        relay = next(each for each in self._watched if each.role == "relay")
+        if relay.process.poll() != 0:
+            raise Void(relay.died())
+        near, far = self._captured(SENDER), self._captured(RECEIVER)
+        return measure.passage(near, far, self._lab.address(SENDER))
+
+    def _captured(self, host: str) -> Capture:
+        facts = sniffer.statistics(self._folder.capture_log(host).read_text(errors="replace"))
+        if facts is None or facts.dropped_by_kernel:
+            raise Void(f"the capture at {host} lost packets")
+        capture = read_capture(self._folder.capture(host), (PORT,), whole_only=True)
+        if capture is None or capture.problem:
+            raise LabError(f"the capture at {host} cannot be read")
+        return capture

@@ -1,0 +1,73 @@
+"""The weather of a case as tables that a kernel can walk.
+
+WeatherCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
+            --> jitters[link]    the delay's deviation at each of 4096 quantiles
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.scenario.case import LINK_NAMES, Case
+from harness.scenario.jitter import JITTERS, deviations
+from harness.scenario.units import BILLION
+from harness.scenario.weather_case import WeatherCase
+
+DRAW_BITS = 32
+
+# Columns of `settings`; a loss model uses those of its own.
+ON, MODEL, DELAY_NS, RATE, QUEUE, DUPLICATE, CORRUPT, REORDER, GAP = range(9)
+GOOD_LOSS, GOOD_TO_BAD, BAD_TO_GOOD, BAD_LOSS = range(9, 13)
+P13, P31, P32, P23, P14 = range(13, 18)
+SETTINGS = 18
+
+# Values of MODEL.
+NO_LOSS, ONE_STATE, TWO_STATES, FOUR_STATES = range(4)
+
+_MODELS = {
+    "iid": (ONE_STATE, (GOOD_LOSS,)),
+    "gilbert-elliott": (TWO_STATES, (GOOD_TO_BAD, BAD_TO_GOOD, BAD_LOSS, GOOD_LOSS)),
+    "four-state": (FOUR_STATES, (P13, P31, P32, P23, P14)),
+}
+
+
+def threshold(share_ppb: int) -> int:
+    """The number below which a draw of 32 bits lies with this probability."""
+    return (share_ppb << DRAW_BITS) // BILLION
+
+
+def settings(weather: Iterable[WeatherCase]) -> NDArray[Any]:
+    """Everything but the jitter, int64[2, SETTINGS]."""
+    table = np.zeros((2, SETTINGS), dtype=np.int64)
+    for each in weather:
+        row = table[LINK_NAMES.index(each.link)]
+        row[ON] = 1
+        row[DELAY_NS] = each.delay_ns
+        row[RATE] = each.rate_bits_per_s
+        row[QUEUE] = each.queue_packets
+        row[DUPLICATE] = threshold(each.duplicate_ppb)
+        row[CORRUPT] = threshold(each.corrupt_ppb)
+        row[REORDER] = threshold(each.reorder_ppb)
+        row[GAP] = each.reorder_gap
+        if each.loss is not None:
+            row[MODEL], columns = _MODELS[each.loss.model]
+            for column, share_ppb in zip(columns, each.loss.shares_ppb, strict=True):
+                row[column] = threshold(share_ppb)
+    return table
+
+
+def jitters(weather: Iterable[WeatherCase]) -> NDArray[Any]:
+    """What a draw adds to the delay, int64[2, JITTERS], in nanoseconds."""
+    table = np.zeros((2, JITTERS), dtype=np.int64)
+    for each in weather:
+        if each.jitter_ns:
+            shape = deviations(each.distribution)
+            table[LINK_NAMES.index(each.link)] = np.rint(shape * each.jitter_ns)
+    return table
+
+
+def behind_netem(case: Case) -> int:
+    """1 where the kernel's queue is part of the weather, so that a full one is no failure."""
+    return int(case.backend == "netem" and any(each.queue_packets for each in case.weather))

@@ -1,0 +1,136 @@
+"""calibration.html: requested beside delivered, a chart and a table, offline in one file.
+
+Delivered values are drawn as a ratio to what was asked for, with their 99.9 % interval, so that
+shares, lengths and times fit on one axis; what is perfect lies on 1.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.artifact.calibration import Calibration, Measure
+from reports.html import Markup, element, joined, table
+from reports.page import plotly_script
+
+NAME = "calibration.html"
+_HEADS = (
+    ("impairment", ""),
+    ("quantity", ""),
+    ("unit", ""),
+    ("asked", "num"),
+    ("delivered", "num"),
+    ("99.9 % interval", "num"),
+    ("samples", "num"),
+    ("floor", ""),
+    ("", ""),
+)
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; color: #1c2430; }
+table { border-collapse: collapse; } td, th { padding: .2rem .7rem; text-align: left; }
+td.num, th.num { text-align: right; font-variant-numeric: tabular-nums; }
+tr { border-bottom: 1px solid #dde2ea; } .missed { color: #b3261e; font-weight: 600; }
+"""
+
+
+def write_calibration_page(found: Calibration, folder: Path) -> Path:
+    """Write the page of a calibration into a folder and return its path."""
+    path = folder / NAME
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_text(_page(found), encoding="utf-8")
+    fresh.replace(path)
+    return path
+
+
+def _page(found: Calibration) -> str:
+    title = f"Calibration of {found.backend}"
+    summary = (
+        f"kernel {found.kernel}, at most {found.packets_per_s} packets/s, seed {found.seed}; "
+        f"{sum(not each.holds for each in found.measures)} floors missed, {len(found.voids)} void"
+    )
+    body = joined(
+        [
+            element("h1", title),
+            element("p", summary),
+            element("div", "", id="chart", style="height: 36rem"),
+            table(_HEADS, [_row(each) for each in found.measures]),
+            joined(element("p", f"void: {text}", class_="missed") for text in found.voids),
+        ]
+    )
+    # The script of a JSON text must not be able to end its element.
+    drawing = json.dumps(figure(found)).replace("</", "<\\/")
+    script = plotly_script().decode("utf-8").replace("</script", "<\\/script")
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        f"{element('title', title)}<style>{_STYLE}</style><script>{script}</script></head>"
+        f"<body>{body}<script>const drawing = {drawing};"
+        "Plotly.newPlot('chart', drawing.data, drawing.layout, {responsive: true});"
+        "</script></body></html>"
+    )
+
+
+def _row(measure: Measure) -> list[object]:
+    word: object = ""
+    if measure.floor:
+        word = "holds" if measure.holds else Markup(element("span", "missed", class_="missed"))
+    return [
+        measure.impairment,
+        measure.quantity,
+        measure.unit,
+        None if measure.asked is None else f"{measure.asked:.3f}",
+        f"{measure.delivered:.3f}",
+        f"{measure.low:.3f} .. {measure.high:.3f}",
+        measure.samples,
+        measure.floor,
+        word,
+    ]
+
+
+def figure(found: Calibration) -> dict[str, Any]:
+    """The chart as plotly takes it: ratios of delivered to asked, with intervals."""
+    drawn = [each for each in found.measures if each.asked]
+    ratios = [_ratios(each) for each in drawn]
+    return {
+        "data": [
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": [ratio for ratio, _, _ in ratios],
+                "y": [f"{each.impairment}: {each.quantity}" for each in drawn],
+                "error_x": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [high - ratio for ratio, _, high in ratios],
+                    "arrayminus": [ratio - low for ratio, low, _ in ratios],
+                },
+                "text": [
+                    f"asked {each.asked:.3f}, delivered {each.delivered:.3f} {each.unit}"
+                    for each in drawn
+                ],
+                "marker": {"color": ["#1b6ef3" if each.holds else "#b3261e" for each in drawn]},
+            }
+        ],
+        "layout": {
+            "xaxis": {"title": {"text": "delivered / asked"}},
+            "yaxis": {"automargin": True, "autorange": "reversed"},
+            "shapes": [
+                {
+                    "type": "line",
+                    "x0": 1,
+                    "x1": 1,
+                    "y0": 0,
+                    "y1": 1,
+                    "yref": "paper",
+                    "line": {"dash": "dot"},
+                }
+            ],
+        },
+    }
+
+
+def _ratios(measure: Measure) -> tuple[float, float, float]:
+    assert measure.asked
+    return (
+        measure.delivered / measure.asked,
+        measure.low / measure.asked,
+        measure.high / measure.asked,
+    )

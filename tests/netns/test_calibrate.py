@@ -1,0 +1,32 @@
+"""A calibration in a real lab: what the relay loses on purpose is what it was asked to lose."""
+
+import pytest
+
+from harness.calibration.plan import impairments
+from harness.calibration.rounds import calibrate
+from harness.orchestrate import privileges
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+]
+SEED = 5
+"""Of the losses: in a given order of packets they are always the same."""
+
+
+@pytest.mark.timeout(300)
+def test_the_relay_loses_as_many_as_it_was_asked_to():
+    wanted = ("calm", "loss, each by itself", "duplicate")
+    rounds = [each for each in impairments(0.05) if each.name in wanted]
+    told = []
+    found = calibrate(rounds, "relay", 5_000, SEED, told.append)
+    rows = {(each.impairment, each.quantity): each for each in found.measures}
+    assert len(told) == len(wanted)
+    assert rows["calm", "loss rate"].delivered == 0.0
+    loss = rows["loss, each by itself", "loss rate"]
+    assert loss.samples == 3_000
+    assert 0.0 < loss.delivered < 10.0
+    assert loss.holds
+    assert rows["duplicate", "doubled"].holds

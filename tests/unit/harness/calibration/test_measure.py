@@ -1,0 +1,171 @@
+"""Figures of a passage that was made up, beside what can be counted by hand."""
+
+import numpy as np
+import pytest
+
+from harness.artifact.calibration import Calibration, Measure
+from harness.calibration import measure, probe
+from harness.calibration.floors import Calm, calm_of, doubts, measures
+from harness.calibration.measure import Passage, passage
+from harness.calibration.plan import Impairment, impairments
+from harness.dissect.pcap import read_capture_bytes
+from harness.scenario.weather_case import LossCase, WeatherCase
+from tests.naive.loss import losses_of
+from tests.unit.harness.dissect.test_checksum import capture_of
+from tests.unit.harness.dissect.test_pcap import ethernet, ipv4, udp
+
+MS = 1_000_000
+CALM = Calm(100_000, 200_000, is_known=True)
+LOSS = LossCase(model="gilbert-elliott", shares_ppb=(5 * 10**7, 2 * 10**8, 10**9, 0))
+
+
+def made(numbers, sent=10, delay_ns=MS, step_ns=100_000):
+    sent_ns = np.arange(sent, dtype=np.int64) * step_ns
+    numbers = np.array(numbers, dtype=np.int64)
+    return Passage(sent_ns, numbers, sent_ns[numbers] + delay_ns, 0)
+
+
+def lossy(loss, packets=50_000, seed=3):
+    chance = np.random.default_rng(seed).random((2, packets))
+    return made(np.flatnonzero(losses_of(loss, chance) == 0), sent=packets)
+
+
+def row(found, quantity):
+    return next(each for each in found if each.quantity == quantity)
+
+
+def test_two_captures_are_joined_by_number():
+    frames = [ethernet(0x0800, ipv4(udp(probe.frame(number)))) for number in range(4)]
+    near = read_capture_bytes(capture_of(*frames))
+    far = read_capture_bytes(capture_of(frames[0], frames[2], frames[2]))
+    found = passage(near, far, "10.0.0.1")
+    assert len(near.frames) == 4
+    assert found.numbers.tolist() == [0, 2, 2]
+    assert measure.lost(found).tolist() == [False, True, False, True]
+
+
+def test_probes_fill_terms_without_a_gap():
+    first, last = probe.frame(255), probe.frame(256)
+    assert len(first) == len(last) == probe.FRAME_LENGTH
+    assert probe.HEADER.unpack_from(first)[4:8:3] == (65_536 - 256, 0)
+    assert probe.HEADER.unpack_from(last)[4:8:3] == (0, 1)
+
+
+def test_bursts_are_unbroken_runs():
+    missing = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1], dtype=bool)
+    found = measure.burst_length(missing)
+    assert found.value == 2.0
+    assert found.samples == 3
+    assert found.low < 2.0 < found.high
+
+
+def test_of_copies_the_first_counts():
+    found = made([0, 1, 1, 2], sent=3)
+    found.arrived_ns[2] += 5 * MS
+    assert measure.delays_ns(found).tolist() == [MS, MS, MS]
+
+
+def test_quantiles_lie_within_their_order_statistics():
+    values = np.arange(1000, dtype=np.int64)
+    found = measure.quantile(values, 0.5)
+    assert found.value == 500
+    assert 440 < found.low < 500 < found.high < 560
+
+
+def test_one_that_skips_ahead_overtakes_as_many_as_it_passes():
+    part, distance = measure.overtaking(made([5, 0, 1, 2, 3, 4, 6, 7, 8, 9]))
+    assert part.value == pytest.approx(0.1)
+    assert distance.value == 5.0
+
+
+def test_nothing_that_arrived_has_no_figures():
+    found = made([], sent=5)
+    assert measure.bits_per_s(found).samples == 0
+    assert measure.quantile(measure.delays_ns(found), 0.5).samples == 0
+
+
+def test_what_was_asked_for_holds():
+    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 50_000)
+    found = measures(asked, lossy(LOSS), CALM, "relay")
+    assert [each.holds for each in found] == [True, True]
+    assert row(found, "burst length").asked == pytest.approx(5.0)
+
+
+def test_shorter_bursts_at_the_same_rate_are_noticed():
+    alone = LossCase(model="iid", shares_ppb=(2 * 10**8,))
+    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 50_000)
+    found = measures(asked, lossy(alone), CALM, "relay")
+    assert row(found, "loss rate").holds
+    assert not row(found, "burst length").holds
+
+
+def test_too_few_bursts_are_not_judged():
+    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 300)
+    lengths = [2] * 10 + [16]
+    lost = [20 * at + each for at, length in enumerate(lengths) for each in range(length)]
+    found = measures(asked, made(sorted(set(range(300)) - set(lost)), sent=300), CALM, "relay")
+    assert row(found, "burst length").floor == ""
+    assert row(found, "burst length").holds
+    assert "too few" in doubts(found)[0]
+    assert doubts(measures(asked, lossy(LOSS), CALM, "relay")) == []
+
+
+def test_a_rate_is_judged_by_a_sender_that_offers_more():
+    limited = WeatherCase(link="a->b", rate_bits_per_s=1_000_000, queue_packets=9)
+    asked = Impairment("rate", limited, 100)
+    same = measures(asked, made(range(100), sent=100), CALM, "relay")
+    assert row(same, "rate").asked is None
+    slowed = made(range(100), sent=100)
+    slowed.arrived_ns[:] = np.arange(100) * 3 * MS
+    found = row(measures(asked, slowed, CALM, "relay"), "rate")
+    assert found.asked == 1.0
+    assert found.delivered == pytest.approx(8 * 298 / 3000, rel=1e-6)
+
+
+def test_another_rate_is_noticed():
+    other = LossCase(model="gilbert-elliott", shares_ppb=(7 * 10**7, 2 * 10**8, 10**9, 0))
+    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 50_000)
+    found = measures(asked, lossy(other), CALM, "relay")
+    assert not row(found, "loss rate").holds
+    assert row(found, "burst length").holds
+
+
+@pytest.mark.parametrize(("late_ns", "holds"), [(299_000, True), (301_000, False)])
+def test_the_relays_added_delay_has_a_floor(late_ns, holds):
+    asked = Impairment("delay", WeatherCase(link="a->b", delay_ns=5 * MS), 100)
+    passed = made(range(100), sent=100, delay_ns=5 * MS + round(CALM.p50_ns) + late_ns)
+    found = measures(asked, passed, CALM, "relay")
+    assert row(found, "added delay p50").holds is holds
+    assert row(found, "added delay p50").delivered == pytest.approx(5 + late_ns / MS)
+    assert all(each.floor == "" for each in measures(asked, passed, CALM, "netem"))
+
+
+@pytest.mark.parametrize("calm", [Calm(), Calm(1.0, 3.0 * MS, is_known=True)])
+def test_on_a_busy_machine_no_delay_is_judged(calm):
+    asked = Impairment("delay", WeatherCase(link="a->b", delay_ns=5 * MS), 100)
+    found = measures(asked, made(range(100), sent=100), calm, "relay")
+    assert calm.doubt
+    assert all(each.holds and not each.floor for each in found)
+
+
+def test_a_calm_link_loses_nothing():
+    calm = Impairment("calm", None, 10)
+    assert row(measures(calm, made(range(10)), CALM, "relay"), "loss rate").holds
+    assert not row(measures(calm, made(range(9)), CALM, "relay"), "loss rate").holds
+    assert calm_of(made(range(10))).p50_ns == MS
+
+
+def test_every_impairment_of_the_language_has_a_round():
+    rounds = impairments()
+    assert rounds[0].weather is None
+    asked = [each.weather.model_dump(exclude_defaults=True) for each in rounds[1:]]
+    wanted = set(WeatherCase.model_fields) - {"link"}
+    assert set().union(*asked) - {"link"} == wanted
+
+
+def test_a_calibration_reads_back(tmp_path):
+    one = Measure("delay", "p50", "ms", 5.0, 5.1, 5.0, 5.2, 100, "within 0.3 ms")
+    found = Calibration("relay", "6.1", 1000, 7, 1, [one], ["rate: why"])
+    found.write(tmp_path / "calibration.json")
+    assert Calibration.read(tmp_path / "calibration.json") == found
+    assert Calibration.read(tmp_path / "none.json") is None
