@@ -26,6 +26,7 @@ from driver.logbuffer.log_buffer import LogBuffer
 from driver.media_driver import system_counters
 from harness.artifact.plan import plan
 from harness.dissect.expected_log import ExpectedLog, expected_log
+from harness.middlebox.prf import DRAW_BITS
 from harness.middlebox.state import DECISIONS
 from harness.scenario.case import TrafficCase
 from harness.simulator import stream_audit
@@ -58,6 +59,8 @@ FLIP_BYTE = "flip-byte"
 LYING_COUNTER = "lying-counter"
 WIDE_WINDOW = "wide-window"
 NEVER_HEAL = "never-heal"
+"""In place of healing, every rule strikes every frame that it may."""
+ALWAYS = 1 << DRAW_BITS
 SABOTAGES = (FLIP_BYTE, LYING_COUNTER, WIDE_WINDOW, NEVER_HEAL)
 
 
@@ -296,8 +299,8 @@ class Trial:
 
     def _heal(self, world: SimulatedWorld) -> None:
         """Good weather from now on; what is held comes when it is due."""
-        if self._sabotage != NEVER_HEAL:
-            world.kernel.engine.rules["threshold"] = 0
+        healed = 0 if self._sabotage != NEVER_HEAL else ALWAYS
+        world.kernel.engine.rules["threshold"] = healed
         for stream in self._audit.streams:
             stream["gate"] = stream["message_end"]
 

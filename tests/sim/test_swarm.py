@@ -79,7 +79,7 @@ def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
     results = [make_trial(seed, tmp_path, sabotage=sabotage) for seed in range(12)]
     assert not any(each.defect for each in results)
     found = [each for each in results if each.violation]
-    # Some harm is not seen by every trial: without faults good weather is no better, for one.
+    # Some harm is not seen by every trial: without faults there is nothing to heal, for one.
     assert found, [each.choice for each in results]
 
 
