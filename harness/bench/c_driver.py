@@ -9,7 +9,6 @@ SIGINT. Exit codes: 0 ended in order, 1 it could not start, 127 pyaeron is not i
 import os
 import signal
 import sys
-import threading
 
 NOT_INSTALLED = 127
 
@@ -21,14 +20,14 @@ def main() -> int:
     except ImportError as error:
         print(f"the real C driver needs pyaeron: {error}", file=sys.stderr)
         return NOT_INSTALLED
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    # Kept back before the driver has threads, so that they leave it to this one as well.
+    stops = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     # pyaeron's own default would win over the variable.
     mode = os.environ.get("AERON_THREADING_MODE", "DEDICATED").lower()
     try:
         with pyaeron.MediaDriver(dir=os.environ["AERON_DIR"], threading=mode):
-            stop.wait()
+            signal.sigwait(stops)
     except (pyaeron.AeronError, ValueError) as error:
         print(f"the real C driver could not start: {error}", file=sys.stderr)
         return 1

@@ -13,7 +13,6 @@ import os
 import re
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -176,11 +175,11 @@ def _watch(first: View, look: Callable[[], View], interval_s: float) -> None:
     before = _contents(first)
     picture = drawn(first, set(), console.height)
     with (
-        _interruption() as interrupted,
+        _interruption() as came_within,
         Live(picture, console=console, screen=True, auto_refresh=False) as live,
     ):
         live.refresh()
-        while not interrupted.wait(interval_s):
+        while not came_within(interval_s):
             try:
                 with reading():
                     view = look()
@@ -194,14 +193,18 @@ def _watch(first: View, look: Callable[[], View], interval_s: float) -> None:
 
 
 @contextmanager
-def _interruption() -> Iterator[threading.Event]:
-    """Set once Ctrl-C came. An exception may come where Python drops it, and be lost."""
-    interrupted = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+def _interruption() -> Iterator[Callable[[float], bool]]:
+    """Whether Ctrl-C came, or comes within so many seconds.
+
+    The signal is kept back and waited for: an exception may come where Python drops it, and a
+    handler that sets an event may wait for a lock that the thread it has interrupted holds.
+    """
+    awaited = {signal.SIGINT}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
-        yield interrupted
+        yield lambda within_s: signal.sigtimedwait(awaited, within_s) is not None
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _contents(view: View) -> dict[object, tuple[str, ...]]:
