@@ -55,6 +55,8 @@ def follow(
     gauge = PressureGauge(cnc.pid, int(interval_s * 1e9))
     files.path.mkdir(parents=True, exist_ok=True)
     flushed_s = next_s = time.monotonic()
+    # At the beginning and at the end too, so that a stretch has two ends however short it is.
+    gauge.look(time.time_ns())
     with files.counter_samples.open("wb") as output:
         while not stop.is_left:
             output.write(sampler.sample(time.time_ns()).tobytes())
@@ -68,6 +70,7 @@ def follow(
             next_s = max(next_s + interval_s, now_s)
             time.sleep(next_s - now_s)
         output.write(sampler.sample(time.time_ns()).tobytes())
+    gauge.look(time.time_ns())
     write_counters(files.counters, sampler.counters())
     write_error_log(files.cnc_errors, cnc.errors())
     gauge.pressure().write(files.pressure)

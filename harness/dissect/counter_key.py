@@ -56,8 +56,6 @@ INVALID_PACKETS = 14
 SHORT_SENDS = 16
 SOFTWARE_VERSION = 34
 RETRANSMITTED_BYTES = 36
-SOFTWARE_VERSION_MARK = "version="
-"""Stands before the version in the label of that counter."""
 SYSTEM_NAMES = {
     BYTES_SENT: "Bytes sent",
     BYTES_RECEIVED: "Bytes received",
@@ -122,10 +120,3 @@ def system_counter(counters: Iterable[CounterFacts], counter_id: int) -> Counter
         if counter.type_id == SYSTEM and counter.counter_id == counter_id:
             return counter
     return None
-
-
-def software_version(counters: Iterable[CounterFacts]) -> str:
-    """The version that a driver tells of itself; empty when it tells none."""
-    counter = system_counter(counters, SOFTWARE_VERSION)
-    _, mark, rest = (counter.label if counter else "").partition(SOFTWARE_VERSION_MARK)
-    return rest.split(" ", 1)[0] if mark else ""

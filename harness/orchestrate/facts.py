@@ -49,7 +49,8 @@ def driver_version(counters: Path) -> str:
         found = read_counters(counters) or []
     except (DocumentError, OSError):
         return ""
-    return counter_key.software_version(found)
+    label = counter_key.system_counter(found, counter_key.SOFTWARE_VERSION)
+    return "" if label is None else label.label.rpartition("version=")[2].strip()
 
 
 def steal_ticks() -> int:

@@ -137,7 +137,7 @@ class NetnsLab:
     ) -> LocalProcess | ForkedProcess:
         name = f"{place}/{log.stem}"
         started: LocalProcess | ForkedProcess
-        if nursery.knows(argv):
+        if nursery.knows(argv, env or {}):
             started = nursery.spawn(
                 name,
                 argv,

@@ -46,6 +46,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 SUBJECT = ("driver", "harness.workload")
 OURS = ("harness.middlebox", "harness.capture.counters")
+READ_AT_START = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
+"""How variables begin that decide what is imported, and which kernels are loaded."""
+
 END_TIMEOUT_S = 5.0
 _MODULE_AT = 2
 
@@ -153,10 +156,15 @@ def _has_handles() -> bool:
     return True
 
 
-def knows(argv: Sequence[str]) -> bool:
-    """Whether a command line starts one of our programs with this interpreter."""
+def knows(argv: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether a command line starts one of our programs with this interpreter.
+
+    `env` are the variables of this program beside the usual ones. Those that an interpreter reads
+    when it starts would come too late for one that is forked: it has imported what it has.
+    """
     return (
         _has_handles()
+        and not any(name.startswith(READ_AT_START) for name in env)
         and len(argv) > _MODULE_AT
         and list(argv[:_MODULE_AT]) == [sys.executable, "-m"]
         and argv[_MODULE_AT] in FAMILIES

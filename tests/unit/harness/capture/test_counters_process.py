@@ -13,6 +13,7 @@ import pytest
 
 from harness.artifact.counter_sample import read_counters, read_samples
 from harness.artifact.host_facts import read_error_log
+from harness.artifact.pressure import Pressure
 from harness.artifact.run_dir import HostDir
 from harness.capture.counters import follow
 from harness.capture.log_holder import LogHolder
@@ -123,6 +124,15 @@ def test_is_not_ready_before_the_heartbeat_beats(process):
     assert not process.is_ready()
     write_cnc(process.directory / "cnc.dat", heartbeat_ms=1)
     process.wait_for(process.is_ready)
+
+
+def test_a_life_shorter_than_the_pace_of_its_looks_has_a_beginning_and_an_end(process):
+    write_cnc(process.directory / "cnc.dat")
+    process.wait_for(process.is_ready)
+    assert process.end() == 0
+    times_ns = Pressure.read(process.files.pressure).column("time_ns")
+    assert len(times_ns) >= 2
+    assert times_ns[-1] > times_ns[0]
 
 
 def test_goes_on_when_the_driver_removes_its_directory(process):

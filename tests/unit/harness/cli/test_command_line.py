@@ -72,7 +72,7 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
         ["run", "no/such-scenario"],
         ["run", "--seed", "seven"],
         ["run", "--seeds", "0"],
-        ["run", "--fidelity", "sim"],
+        ["run", "--fidelity", "vm"],
         ["run", "--payload", "/nowhere/at/all"],
         ["judge", "/nowhere/at/all"],
         ["judge"],

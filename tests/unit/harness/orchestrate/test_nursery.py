@@ -39,7 +39,7 @@ def start(family, tmp_path):
 
     def spawn(*words: str, env: dict[str, str] | None = None) -> nursery.ForkedProcess:
         argv = [sys.executable, "-m", PROGRAM, *words]
-        assert nursery.knows(argv)
+        assert nursery.knows(argv, {})
         log = tmp_path / f"{len(made)}.log"
         usual = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
         made.append(
@@ -141,10 +141,10 @@ def test_kernels_that_were_kept_are_loaded_once_for_all(family):
 
 
 def test_other_programs_and_other_interpreters_are_not_forked():
-    assert not nursery.knows(["tcpdump", "-i", "eth0"])
-    assert not nursery.knows(["/usr/bin/python3", "-m", "driver", "--dir", "/x"])
-    assert not nursery.knows([sys.executable, "-m", "harness.bench.c_driver"])
-    assert not nursery.knows([sys.executable, "-m"])
+    assert not nursery.knows(["tcpdump", "-i", "eth0"], {})
+    assert not nursery.knows(["/usr/bin/python3", "-m", "driver", "--dir", "/x"], {})
+    assert not nursery.knows([sys.executable, "-m", "harness.bench.c_driver"], {})
+    assert not nursery.knows([sys.executable, "-m"], {})
 
 
 HARNESS = f"""
@@ -187,3 +187,10 @@ def test_a_zygote_that_has_died_is_told_and_replaced(monkeypatch, tmp_path):
     assert second.ask({"do": "warm"})["count"] == 0
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("name", ["PYTHONPATH", "NUMBA_BOUNDSCHECK", "WINDTUNNEL_KERNEL_CACHE"])
+def test_a_program_that_imports_otherwise_gets_an_interpreter_of_its_own(name):
+    argv = [sys.executable, "-m", "driver", "--dir", "/x"]
+    assert nursery.knows(argv, {"AERON_DIR": "/x"})
+    assert not nursery.knows(argv, {name: "1"})

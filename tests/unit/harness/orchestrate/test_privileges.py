@@ -73,5 +73,5 @@ def test_missing_programs_are_named_with_the_command_that_installs_them(monkeypa
 
 
 def test_an_unknown_fidelity_is_refused():
-    with pytest.raises(LabError, match="expected netns or compose"):
-        labs.require("sim")
+    with pytest.raises(LabError, match="expected netns, compose or sim"):
+        labs.require("vm")
