@@ -19,6 +19,7 @@ from harness.artifact.suite import Suite
 from harness.orchestrate import clean, privileges
 from harness.orchestrate.runner import SuiteResult, run_suite
 from harness.topology import addressing
+from harness.verdict import overload
 from tests.netns.test_real_aeron import REPOSITORY, SCENARIO
 
 pytestmark = [
@@ -47,11 +48,15 @@ def lost_by_position(folder: Path) -> list[tuple[int, ...]]:
 
 
 def verdicts(result: SuiteResult) -> dict[int, tuple[str, list[str]]]:
-    """For each seed the outcome, and which gates and checks hold."""
+    """For each seed the outcome, and which gates and checks hold.
+
+    Without the gate that tells how hard the machine was pressed: four runs at once press it harder.
+    """
     found = {}
     for run in result.runs:
         verdict = read_document(RunDir(run.run_dir).verdict)
-        each = [f"{f['name']} {f['about']} {f['outcome']}" for f in verdict["gates"]]
+        gates = [gate for gate in verdict["gates"] if gate["name"] != overload.NAME]
+        each = [f"{f['name']} {f['about']} {f['outcome']}" for f in gates]
         each += [f"{f['name']} {f['about']} {f['outcome']}" for f in verdict["checks"]]
         found[run.seed] = (run.outcome, each)
     return found
