@@ -9,22 +9,12 @@ from collections.abc import Iterator
 
 from harness.scenario.case import Case, TrafficCase
 from harness.scenario.channel import ALIGNMENT, HEADER_LENGTH
+from harness.scenario.explain_fault import choice_lines, fault_line
 from harness.scenario.explain_weather import weather_lines
 from harness.scenario.fault_case import FaultCase
-from harness.scenario.units import format_bytes, format_duration, format_share
+from harness.scenario.units import format_bytes, format_duration
 
 _SAMPLES = 4096
-_VERBS = {
-    "drop": "dropped",
-    "duplicate": "sent twice",
-    "hold": "held back",
-    "swap": "swapped",
-    "displace": "overtaken",
-    "corrupt": "damaged",
-    "truncate": "cut off",
-    "inject": "followed by forged frames",
-    "readdress": "sent from another port",
-}
 
 
 def expected_data_frames(traffic: TrafficCase) -> float:
@@ -116,13 +106,10 @@ def _terms(traffic: TrafficCase) -> int:
 
 
 def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
-    share = format_share(fault.share_ppb)
-    delay = f" for {format_duration(fault.hold_ns)}" if fault.action == "hold" else ""
-    yield (
-        f"  {index} {fault.id}: {share} of {', '.join(fault.frame_types)} "
-        f"on {', '.join(fault.links)} {_VERBS[fault.action]}{delay}"
-    )
-    expected = expected_faults(case, fault)
+    yield f"  {index} {fault.id}: {fault_line(fault)}"
+    for line in choice_lines(fault, sorted(each.stream_id for each in case.traffic)):
+        yield f"      {line}"
+    expected = expected_faults(case, fault) if fault.is_plain else 0
     if expected:
         yield f"      about {expected:.0f} DATA frames"
     if set(fault.frame_types) - {"DATA", "PAD"}:

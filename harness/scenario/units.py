@@ -94,5 +94,5 @@ def _parse(text: object, units: dict[str, int], what: str, example: str) -> int:
 
 def _format(value: int, units: dict[str, int]) -> str:
     fitting = [(scale, name) for name, scale in units.items() if value % scale == 0]
-    scale, name = max(fitting)
+    scale, name = max(fitting) if value else min(fitting)
     return f"{value // scale}{name}"
