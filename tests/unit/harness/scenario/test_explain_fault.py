@@ -62,7 +62,7 @@ def test_every_type_is_every_frame():
         ("", "type: DATA, session: 2", "of session 2 of the stream"),
         ("", "type: DATA, flags: {set: begin, clear: end}", "with flags 0x80 under mask 0xc0"),
         ("", "type: DATA, position: {from: 1KiB, length: 64B}", "64B at position 1KiB"),
-        ("", "type: DATA, position: {every: 1KiB}", "1B at position 0GiB, again every 1KiB"),
+        ("", "type: DATA, position: {every: 1KiB}", "1B at position 0B, again every 1KiB"),
         ("", "type: DATA, position: {at: term-end}", "the last of each term"),
         ("attempt: 1,", "type: DATA", "attempt 1"),
         ("attempt: {from: 2},", "type: DATA", "attempt 2 and later"),
