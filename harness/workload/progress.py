@@ -1,8 +1,18 @@
 """Telling the runner how far a stream is, a few times a second."""
 
+import sys
 import time
 
 TELL_S = 0.1
+
+
+def say(line: str) -> None:
+    """Tell the runner something, in one piece.
+
+    `print` writes a line and its end apart, and another thread's line may come between them.
+    """
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 class Progress:
@@ -21,4 +31,4 @@ class Progress:
         now_s = time.monotonic()
         if last or now_s - self._told_s >= TELL_S:
             self._told_s = now_s
-            print(f"progress {self.count_bytes}/{self._total_bytes}", flush=True)
+            say(f"progress {self.count_bytes}/{self._total_bytes}")

@@ -21,7 +21,7 @@ from harness.artifact.application import SubscriberFacts
 from harness.artifact.delivery import DELIVERY
 from harness.artifact.run_dir import SubscriberFiles
 from harness.workload.options import FLIP_BYTE, Options
-from harness.workload.progress import Progress
+from harness.workload.progress import Progress, say
 from harness.workload.stop import Stop, SubjectError
 from harness.workload.tap import Tap
 
@@ -77,7 +77,7 @@ def run(options: Options, stop: Stop) -> None:
                 subscriptions = [
                     aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2)
                 ]
-                print("ready", flush=True)
+                say("ready")
                 images = [_wait_for_image(aeron, each, stop) for each in subscriptions]
                 _read(aeron, images, application, tap, progress, facts, stop)
                 for each in subscriptions:
