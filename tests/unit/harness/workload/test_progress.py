@@ -1,9 +1,10 @@
 """What a workload tells its runner: whole lines, and not too many of them."""
 
-import sys
+from types import SimpleNamespace
 
 import pytest
 
+from harness.workload import progress as progress_module
 from harness.workload.progress import Progress, say
 
 
@@ -23,7 +24,8 @@ class Told:
 @pytest.fixture
 def told(monkeypatch):
     stream = Told()
-    monkeypatch.setattr(sys, "stdout", stream)
+    # Not `sys.stdout` itself: pytest puts its own there between a fixture and its test.
+    monkeypatch.setattr(progress_module, "sys", SimpleNamespace(stdout=stream))
     return stream.writes
 
 
