@@ -31,7 +31,15 @@ from harness.dissect.capture_records import (
     u32,
 )
 from harness.dissect.datagram import PIECE, UDP_HEADER_LENGTH, ip_payload, udp_length
-from harness.dissect.packet import CUT, LINK_TYPES, NOT_UDP, address_v4, address_v6, ip_start
+from harness.dissect.packet import (
+    CUT,
+    LINK_TYPES,
+    NOT_UDP,
+    address_v4,
+    address_v6,
+    ip_start,
+    is_wanted,
+)
 from harness.dissect.reassembly import IGNORED, INCOMPLETE, begin, expire, go_on, slot_of
 from harness.dissect.wire_frame import HEADER_CUT, NOT_AERON, read_control, read_data, recognise
 from harness.kernel import kernel
@@ -98,15 +106,6 @@ def _address_slot(table: Any, walk: Any, high: int, low: int) -> int:
 
 
 @kernel
-def _wanted(ports: Any, source_port: int, destination_port: int) -> bool:
-    wanted = len(ports) == 0
-    for port in ports:
-        if port in (source_port, destination_port):
-            wanted = True
-    return wanted
-
-
-@kernel
 def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, texts: Any) -> int:
     """Write the frames of a datagram; returns the bytes of it that they take."""
     done = 0
@@ -141,7 +140,7 @@ def _read_datagram(
         counts[CUT_COUNT] += 1
         return
     source_port, destination_port = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
-    if not _wanted(ports, source_port, destination_port):
+    if not is_wanted(ports, source_port, destination_port):
         counts[OTHER_PORTS] += 1
         return
     at = udp_at + UDP_HEADER_LENGTH

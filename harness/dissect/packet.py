@@ -149,3 +149,13 @@ def address_v4(buf: Any, at: int) -> tuple[int, int]:
 def address_v6(buf: Any, at: int) -> tuple[int, int]:
     """An IPv6 address as two halves."""
     return i64_be(buf, at), i64_be(buf, at + 8)
+
+
+@kernel
+def is_wanted(ports: Any, source_port: int, destination_port: int) -> bool:
+    """Whether a datagram is to or from one of these ports; of none, whether it is at all."""
+    wanted = len(ports) == 0
+    for port in ports:
+        if port in (source_port, destination_port):
+            wanted = True
+    return wanted

@@ -26,6 +26,7 @@ from harness.dissect.packet import (
     address_v4,
     address_v6,
     ip_start,
+    is_wanted,
     udp_payload_length,
     udp_start,
 )
@@ -48,15 +49,6 @@ _GROUP_BIT = 1 << 40
 @kernel
 def _u32(buf: Any, at: int, big_endian: bool) -> int:
     return u32_be(buf, at) if big_endian else u32_le(buf, at)
-
-
-@kernel
-def _wanted(ports: Any, source_port: int, destination_port: int) -> bool:
-    wanted = len(ports) == 0
-    for port in ports:
-        if port in (source_port, destination_port):
-            wanted = True
-    return wanted
 
 
 @kernel
@@ -137,7 +129,7 @@ def _read_packet(
         else:
             statistics[NOT_UDP_COUNT] += 1
         return count
-    if not _wanted(ports, u16_be(buf, udp_at), u16_be(buf, udp_at + 2)):
+    if not is_wanted(ports, u16_be(buf, udp_at), u16_be(buf, udp_at + 2)):
         statistics[OTHER_PORTS] += 1
         return count
     if len(macs) and not (

@@ -69,7 +69,7 @@ def send_damaged(
             if bit < 8 * length:
                 engine.outbox.buf[at + bit // 8] ^= 1 << bit % 8
     engine.frames[link, frame.kind, FRAMES_DAMAGED_FROM] += 1
-    _count(engine, engine.outbox.buf, at, at + length, link, FRAMES_DAMAGED_INTO)
+    count_frames(engine, engine.outbox.buf, at, at + length, link, FRAMES_DAMAGED_INTO)
 
 
 @kernel
@@ -126,13 +126,13 @@ def send_forged(
         )
         fill_in(engine.outbox.buf, at, template, engine.patches, engine.values)
         engine.datagrams[link, DATAGRAMS_OUT] += 1
-        _count(engine, engine.outbox.buf, at, at + length, link, FRAMES_FORGED)
+        count_frames(engine, engine.outbox.buf, at, at + length, link, FRAMES_FORGED)
     return int(rule["forged"])
 
 
 @kernel
-def _count(engine: Engine, buf: Any, at: int, end: int, link: int, column: int) -> None:
-    """Count the frames of a datagram that was made here: as made, and as sent."""
+def count_frames(engine: Engine, buf: Any, at: int, end: int, link: int, column: int) -> None:
+    """Count the frames of a datagram that leaves as it is, in a column and as sent."""
     code = class_of_first(buf, at, end - at)
     walks = code in (DATA, PAD)
     while True:

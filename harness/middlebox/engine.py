@@ -24,13 +24,13 @@ from harness.artifact.decision import (
     SWAP,
     TRUNCATE,
 )
-from harness.artifact.frame_class import DATA, PAD, SM
+from harness.artifact.frame_class import SM
 from harness.dissect import layout
-from harness.dissect.frames import aligned, class_of_first, class_of_next
+from harness.dissect.frames import aligned, class_of_first
 from harness.kernel import kernel
 from harness.middlebox import keeping
 from harness.middlebox import outbox as out
-from harness.middlebox.damage import damage_detail, send_damaged, send_forged
+from harness.middlebox.damage import count_frames, damage_detail, send_damaged, send_forged
 from harness.middlebox.encounter import Encounter, meet, splits_cleanly, wire_length
 from harness.middlebox.rules import NO_RULE, class_index
 from harness.middlebox.state import (
@@ -84,7 +84,7 @@ def offer(
     if splits_cleanly(buf, start, length):
         pieces = _take_frames(engine, buf, at, start, end, link, now_ns)
     else:
-        _count_through(engine, buf, start, end, link)
+        count_frames(engine, buf, start, end, link, FRAMES_IN)
         pieces = _send(engine, buf, at, start, start, end, link, now_ns)
     if pieces == 0:
         engine.datagrams[link, DATAGRAMS_DROPPED] += 1
@@ -267,18 +267,3 @@ def _send(
     out.put(engine.outbox, link, now_ns, buf, envelope, start - envelope, buf, first, end - first)
     engine.datagrams[link, DATAGRAMS_OUT] += 1
     return 1
-
-
-@kernel
-def _count_through(engine: Engine, buf: Any, at: int, end: int, link: int) -> None:
-    """Count the frames of a datagram that passes whole."""
-    code = class_of_first(buf, at, end - at)
-    walks = code in (DATA, PAD)
-    while True:
-        if walks:
-            code = class_of_next(buf, at, end - at)
-        engine.frames[link, class_index(code), FRAMES_IN] += 1
-        engine.frames[link, class_index(code), FRAMES_OUT] += 1
-        if code != DATA:
-            return
-        at += wire_length(buf, at, end, code)

@@ -107,53 +107,54 @@ def share_ppb(amount: int | GilbertElliott | FourState) -> int:
 
 
 class Chain:
-    """The steps of a chain as a matrix over four states, some of which mean a stroke.
+    """The steps of a chain, and how likely a stroke is in each of its states.
 
-    Gilbert and Elliott's two states become four: each with and without a stroke.
+    One state if each frame is for itself, two of Gilbert and Elliott, four of netem's.
     """
 
     def __init__(self, kind: Kind, parts: tuple[int, ...]) -> None:
         shares = [part / BILLION for part in parts]
-        if kind == "two states":
-            self.struck = np.array([False, True, False, True])
-            self.steps = _two_states(*shares)
+        if kind == "independent":
+            self.steps, self.strokes = np.ones((1, 1)), np.array(shares)
+        elif kind == "two states":
+            leave, back, bad, good = shares
+            self.steps = np.array([[1 - leave, leave], [back, 1 - back]])
+            self.strokes = np.array([good, bad])
         else:
-            self.struck = np.array([False, False, True, True])
             self.steps = _four_states(*shares)
+            self.strokes = np.array([0.0, 0.0, 1.0, 1.0])
         self.stationary = _stationary(self.steps)
 
     @property
     def share(self) -> float:
         """The long-run share of strokes."""
-        return float(self.stationary[self.struck].sum())
+        return float(self.stationary @ self.strokes)
 
     @property
     def burst_length(self) -> float:
         """The mean number of strokes in a row."""
-        begins = self.stationary[~self.struck] @ self.steps[~self.struck][:, self.struck]
-        return self.share / float(begins.sum())
+        struck = self.stationary * self.strokes
+        ends = float(struck @ self.steps @ (1 - self.strokes))
+        return float(struck.sum()) / ends if ends else float("inf")
+
+    @property
+    def variance(self) -> float:
+        """Of the count of strokes, per step, over many steps.
+
+        Bursts make it larger than a binomial's: the covariances of all distances are added up,
+        which the chain's fundamental matrix does at once.
+        """
+        share, steps, strokes = self.stationary, self.steps, self.strokes
+        limit = np.tile(share, (len(share), 1))
+        behind = steps @ np.linalg.inv(np.eye(len(share)) - steps + limit) - limit
+        rate = self.share
+        return rate * (1 - rate) + 2 * float((share * strokes) @ behind @ strokes)
 
     @property
     def inflation(self) -> float:
-        """How much wider a count of strokes spreads than that of independent ones.
-
-        Source: the asymptotic variance of a Markov chain's mean, by its fundamental matrix.
-        """
+        """How much wider a count of strokes spreads than that of independent ones; at least 1."""
         share = self.share
-        if not 0.0 < share < 1.0:
-            return 1.0
-        centred = self.struck - share
-        weighted = self.stationary * centred
-        limit = np.outer(np.ones(4), self.stationary)
-        fundamental = np.linalg.inv(np.eye(4) - self.steps + limit)
-        variance = 2 * weighted @ fundamental @ centred - weighted @ centred
-        return max(1.0, float(variance) / (share * (1 - share)))
-
-
-def _two_states(leave: float, back: float, bad: float, good: float) -> NDArray[np.float64]:
-    from_good = [(1 - leave) * (1 - good), (1 - leave) * good, leave * (1 - bad), leave * bad]
-    from_bad = [back * (1 - good), back * good, (1 - back) * (1 - bad), (1 - back) * bad]
-    return np.array([from_good, from_good, from_bad, from_bad])
+        return max(1.0, self.variance / (share * (1 - share))) if 0.0 < share < 1.0 else 1.0
 
 
 def _four_states(p13: float, p31: float, p32: float, p23: float, p14: float) -> NDArray[np.float64]:
