@@ -74,7 +74,7 @@ def compile_rules(
     spans = np.zeros((len(rules), len(CLASSES), 2), dtype=np.int64)
     forged = 0
     for index, (rule, fault) in enumerate(zip(rules, case.faults, strict=True)):
-        _fill_selection(rule, fault)
+        _fill_selection(rule, fault, case.link_names)
         _fill_time(rule, fault.when)
         _fill_chance(rule, fault)
         _fill_action(rule, fault, forged)
@@ -85,8 +85,8 @@ def compile_rules(
     return rules, chosen, spans
 
 
-def _fill_selection(rule: Any, fault: FaultCase) -> None:
-    rule["links"] = sum(1 << LINK_NAMES.index(name) for name in fault.links)
+def _fill_selection(rule: Any, fault: FaultCase, link_names: tuple[str, ...]) -> None:
+    rule["links"] = sum(1 << link_names.index(name) for name in fault.links)
     codes = {frame_class.CODES[name] for name in fault.frame_types}
     rule["classes"] = sum(1 << CLASSES.index(code) for code in codes)
     rule["session"] = fault.session

@@ -138,7 +138,7 @@ def _session(engine: Engine, link: int, code: int) -> int:
     count = engine.state[SESSIONS]
     found = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
     if found == _NONE and code not in (DATA, PAD, HEARTBEAT, SETUP):
-        found = known.find(engine.sessions, count, 1 - link, row["session_id"], row["stream_id"])
+        found = known.find(engine.sessions, count, link ^ 1, row["session_id"], row["stream_id"])
     return found
 
 

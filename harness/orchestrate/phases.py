@@ -185,7 +185,7 @@ class Run:
     def _change_weather(self) -> None:
         """Let netem begin where it is asked for; the relay begins by itself."""
         assert self._case is not None
-        if self._case.backend == "netem":
+        if any(self._case.backend_of(each.link) == "netem" for each in self._case.weather):
             self._netem = Netem(self.lab, self._case, self.order.folder.netem_log)
             self._netem.apply()
 
@@ -338,12 +338,10 @@ class Run:
 
     def _start_relay(self) -> Watched:
         folder = self.order.folder
-        left, right = self.lab.mid_interfaces()
         argv = subject.relay_command(
             self.lab.python(MID),
             case=self.lab.path(folder.case),
-            left=left,
-            right=right,
+            interfaces=self.lab.mid_interfaces(),
             out=self.lab.path(folder.path),
         )
         return self._spawn("relay", MID, argv, folder.relay_log)

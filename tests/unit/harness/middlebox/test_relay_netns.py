@@ -89,7 +89,7 @@ class Bench:
     def relay(self, left=None, right=None):
         ours = self.lab.mid_interfaces()
         argv = ["-m", "harness.middlebox", "--case", str(self.run_dir.case)]
-        argv += ["--left", left or ours[0], "--right", right or ours[1]]
+        argv += ["--interface", left or ours[0], "--interface", right or ours[1]]
         argv += ["--out", str(self.folder)]
         return self.spawn(MID, "relay", *argv)
 
