@@ -70,7 +70,7 @@ def compile_rules(
 ) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.int64]]:
     """The rules as records RULE, the streams they look at, and the bits that they may damage."""
     rules = np.zeros(len(case.faults), dtype=RULE)
-    chosen = np.zeros((len(rules), len(case.traffic)), dtype=np.uint8)
+    chosen = np.zeros((len(rules), len(case.traffic) + 1), dtype=np.uint8)
     spans = np.zeros((len(rules), len(CLASSES), 2), dtype=np.int64)
     forged = 0
     for index, (rule, fault) in enumerate(zip(rules, case.faults, strict=True)):

@@ -60,7 +60,7 @@ class Engine(NamedTuple):
     """The state of one middlebox, for both directions of all its links."""
 
     rules: Any  # RULE, in file order
-    chosen_streams: Any  # uint8[rule, stream ordinal]: 1 where a rule looks at a stream
+    chosen_streams: Any  # uint8[rule, stream ordinal]: 1 where a rule looks; last, at no stream's
     spans: Any  # int64[rule, class index, 2]: first bit and count of the field that it damages
     templates: Any  # TEMPLATE, of all rules one behind the other
     patches: Any  # PATCH, of all templates one behind the other
@@ -73,7 +73,7 @@ class Engine(NamedTuple):
     reached: Any  # int64[stream ordinal]: position behind the farthest frame so far
     sessions: Any  # SESSION
     attempts: Any  # int64, see `sessions`
-    orders: Any  # int64[link, class index, stream ordinal]: frames without a position so far
+    orders: Any  # int64[link, class index, stream ordinal]: unplaced so far; last, of no stream
     datagrams: Any  # int64[link, 4]
     frames: Any  # int64[link, class index, FRAME_COLUMNS]
     decisions: Any  # DECISION, emptied by the owner
@@ -112,7 +112,7 @@ def make_engine(case: Case, *, datagram_length_max: int, envelope_length_max: in
         templates=templates,
         patches=patches,
         template_buf=template_buf,
-        chains=np.zeros((len(rules), sessions + links * classes * streams), dtype=np.uint8),
+        chains=np.zeros((len(rules), sessions + links * classes * (streams + 1)), dtype=np.uint8),
         tallies=np.zeros((len(rules), 2), dtype=np.int64),
         awake_since_ns=np.zeros(len(rules), dtype=np.int64),
         streams=np.array(stream_ids, dtype=np.int64),
@@ -120,7 +120,7 @@ def make_engine(case: Case, *, datagram_length_max: int, envelope_length_max: in
         reached=np.zeros(streams, dtype=np.int64),
         sessions=np.zeros(sessions, dtype=SESSION),
         attempts=np.zeros(SESSIONS_PER_STREAM * regions * pairs, dtype=np.int64),
-        orders=np.zeros((links, classes, streams), dtype=np.int64),
+        orders=np.zeros((links, classes, streams + 1), dtype=np.int64),
         datagrams=np.zeros((links, 4), dtype=np.int64),
         frames=np.zeros((links, classes, FRAME_COLUMNS), dtype=np.int64),
         decisions=np.zeros(

@@ -81,12 +81,22 @@ class Subject:
         }
 
     def workload_command(
-        self, python: str, role: str, *, case: str, traffic: str, directory: str, out: str
+        self,
+        python: str,
+        role: str,
+        *,
+        case: str,
+        traffic: str,
+        directory: str,
+        out: str,
+        host: str = "",
     ) -> list[str]:
+        """Return the command line of a workload; `host` tells which end of several it is."""
         return [
             *(python, *self.workload, role),
             *("--case", case),
             *("--traffic", traffic),
+            *(("--host", host) if host else ()),
             *("--aeron-dir", directory),
             *("--out", out),
         ]

@@ -1,7 +1,7 @@
 """All gates, and all checks by the names that scenarios use in `expect`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.scenario.case import TrafficCase
 from harness.verdict import (
@@ -45,13 +45,18 @@ class Check:
 
 
 def _each(check: StreamCheck) -> RunCheck:
-    """A check of one stream, made for each of them."""
+    """A check of one stream on its way to one reader, made for each of them."""
 
     def look(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-        return [check(evidence, traffic) for traffic in traffics]
+        return [_named(check(evidence, flow), flow) for flow in traffics]
 
     look.__doc__ = check.__doc__
     return look
+
+
+def _named(finding: Finding, flow: TrafficCase) -> Finding:
+    """The finding with the host that it is about, where the stream has several."""
+    return replace(finding, about=flow.role) if finding.about == flow.id else finding
 
 
 GATES: dict[str, Gate] = {

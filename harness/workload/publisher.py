@@ -112,6 +112,8 @@ def run(options: Options, stop: Stop) -> None:
     try:
         with Aeron(options.aeron_dir) as aeron:
             publication = _open(aeron, traffic)
+            for destination in traffic.destinations:
+                publication.add_destination(destination)
             _note_stream(facts, publication)
             # From here on it is the stream's time, also the time that it takes to connect.
             publisher.progress.tell()
