@@ -203,9 +203,11 @@ class Run:
         self._await("subscribers", subscribers, _says_ready)
 
     def _traffic(self) -> None:
+        twins = []
         for each in self.order.scenario.traffic:
-            for host in each.from_hosts:
-                self._start_workload("publisher", host, each)
+            started = [self._start_workload("publisher", host, each) for host in each.from_hosts]
+            twins += started if len(started) > 1 else []
+        self._let_begin(twins)
         self._start_saboteur()
         traffic.watch_to_the_end(
             workloads=self._of("publisher", "subscriber"),
@@ -220,6 +222,13 @@ class Run:
         )
         # A sabotage that did not take place must not pass for one that the judge overlooked.
         watch.require_success(self._of("saboteur"), STOP_TIMEOUT_S)
+
+    def _let_begin(self, twins: Sequence[Watched]) -> None:
+        """Let publishers of one stream begin together, when each of them is connected."""
+        if twins:
+            self._await("publishers", twins, _says_ready)
+            for each in twins:
+                each.process.tell(signal.SIGUSR1)
 
     # ---- the way back ----
 

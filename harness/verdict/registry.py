@@ -18,6 +18,7 @@ from harness.verdict import (
     recovery,
     resending,
     run_gates,
+    stretch,
     weather_gates,
     window,
 )
@@ -75,6 +76,7 @@ CHECKS: dict[str, Check] = {
     for check in (
         Check(delivery.ONCE, Kind.SAFETY, _each(delivery.delivered_once)),
         Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact)),
+        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken)),
         Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
         Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
         Check(forensics.EQUAL, Kind.SAFETY, _each(forensics.image_log_equals_publication)),
