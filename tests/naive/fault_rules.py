@@ -136,9 +136,6 @@ class NaiveRules:
     def _looks_at(self, rule, fault, frame, ordinal, order):
         links = self.case.link_names
         if links[frame.link] not in fault.links or frame.name not in fault.frame_types:
-            self.case.link_names[frame.link] not in fault.links
-            or frame.name not in fault.frame_types
-        ):
             return False
         if fault.ordinals and ordinal not in fault.ordinals:
             return False
