@@ -94,6 +94,24 @@ class LinkAccount:
 
 
 @dataclass
+class PortAccount:
+    """What came in from one host of several, in packets of any kind."""
+
+    received: int = 0
+    strays: int = 0
+    "For none of the hosts, such as ARP."
+    unlinked: int = 0
+    "For a host that no link leads to."
+    copies: int = 0
+    "What a group's packets make of themselves beyond the one that came."
+
+    @property
+    def handed_on(self) -> int:
+        """What the links that begin here got together."""
+        return self.received - self.strays - self.unlinked + self.copies
+
+
+@dataclass
 class RuleAccount:
     """How often a rule had to decide, and how often it struck."""
 
@@ -107,11 +125,16 @@ class Ledger:
 
     links: dict[str, LinkAccount]
     rules: dict[str, RuleAccount] = field(default_factory=dict)
+    ports: dict[str, PortAccount] = field(default_factory=dict)
+    "By host; only where there are several links."
 
     def write(self, path: Path) -> None:
         links = {name: link.as_document() for name, link in self.links.items()}
         rules = {name: asdict(rule) for name, rule in self.rules.items()}
-        write_document(path, {"schema": SCHEMA, "links": links, "rules": rules})
+        document: Document = {"schema": SCHEMA, "links": links, "rules": rules}
+        if self.ports:
+            document["ports"] = {name: asdict(port) for name, port in self.ports.items()}
+        write_document(path, document)
 
     @classmethod
     def read(cls, path: Path) -> "Ledger | None":
@@ -122,6 +145,8 @@ class Ledger:
         try:
             links = document["links"].items()
             rules = {key: RuleAccount(**each) for key, each in document.get("rules", {}).items()}
-            return cls({name: LinkAccount.from_document(link) for name, link in links}, rules)
+            ports = {key: PortAccount(**each) for key, each in document.get("ports", {}).items()}
+            accounts = {name: LinkAccount.from_document(link) for name, link in links}
+            return cls(accounts, rules, ports)
         except (KeyError, TypeError, AttributeError) as error:
             raise DocumentError(f"{path.name}: {error}") from error

@@ -27,7 +27,7 @@ from harness.orchestrate.lab import MID, Lab, LabError
 from harness.orchestrate.netem import Netem
 from harness.orchestrate.watch import RunFailed, Watched
 from harness.scenario.case import Case, HostCase, Payload, TrafficCase
-from harness.scenario.model import Backend
+from harness.scenario.link_case import Backend
 from harness.topology import model as topology
 
 PORT = 24_325
@@ -139,7 +139,6 @@ class _Round:
 
     def _start(self) -> None:
         lab, folder = self._lab, self._folder
-        left, right = lab.mid_interfaces()
         captures = [
             self._spawn(
                 "capture",
@@ -155,8 +154,7 @@ class _Round:
             subject.relay_command(
                 lab.python(MID),
                 case=lab.path(folder.case),
-                left=left,
-                right=right,
+                interfaces=lab.mid_interfaces(),
                 out=lab.path(folder.path),
             ),
             folder.relay_log,

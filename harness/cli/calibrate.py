@@ -14,7 +14,7 @@ from harness.cli.failure import Failure, one_line
 if TYPE_CHECKING:
     from harness.artifact.calibration import Calibration, Measure
     from harness.cli.table import View
-    from harness.scenario.model import Backend
+    from harness.scenario.link_case import Backend
 
 FLOOR_MISSED = 1
 SEED_BITS = 32

@@ -47,8 +47,8 @@ def decisions(run_dir: Path, key: bool) -> None:
     if records is None:
         text = f"{run.decisions}: there is no decision log in this folder"
         raise Failure(text, exit_code.INCONCLUSIVE)
-    rules = rule_ids(run.case)
-    rows = [as_row(record, rules) for record in records]
+    rules, links = rule_ids(run.case), link_names(run.case)
+    rows = [as_row(record, rules, links) for record in records]
     if key:
         # Time decides how often a position is sent again, and in which order frames without a
         # position appear; what happens to a frame's first passage is the seed's alone.
@@ -71,9 +71,20 @@ def rule_ids(case: Path) -> list[str]:
     return [str(rule.get("id", index)) for index, rule in enumerate(document.get("faults", []))]
 
 
-def as_row(record: "Records", rules: list[str]) -> dict[str, Any]:
+def link_names(case: Path) -> list[str]:
+    """Names of the case's link directions by code."""
+    from harness.artifact.decision import LINKS
+    from harness.artifact.documents import read_document
+
+    document = read_document(case) or {}
+    ends = [link["between"] for link in document.get("links", [])]
+    names = [f"{a}->{b}" for first, second in ends for a, b in ((first, second), (second, first))]
+    return names or list(LINKS)
+
+
+def as_row(record: "Records", rules: list[str], links: list[str]) -> dict[str, Any]:
     """One decision in words and plain numbers."""
-    from harness.artifact.decision import ACTIONS, LINKS
+    from harness.artifact.decision import ACTIONS
     from harness.artifact.frame_class import NAMES
 
     action, link, frame_type = (int(record[name]) for name in ("action", "link", "frame_type"))
@@ -81,7 +92,7 @@ def as_row(record: "Records", rules: list[str]) -> dict[str, Any]:
     return {
         "time_ns": int(record["time_ns"]),
         "action": ACTIONS.get(action, str(action)),
-        "link": LINKS[link] if link < len(LINKS) else str(link),
+        "link": links[link] if link < len(links) else str(link),
         "frame_type": NAMES.get(frame_type, str(frame_type)),
         "rule": rules[rule] if rule < len(rules) else rule,
         "session_id": int(record["session_id"]),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.orchestrate.runner import SuiteResult
     from harness.orchestrate.subject import Pair
     from harness.scenario.known import KnownFailure
-    from harness.scenario.model import Backend
+    from harness.scenario.link_case import Backend
 
 
 @click.command(short_help="Make runs, judge them, and write an HTML report.")

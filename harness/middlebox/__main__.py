@@ -1,4 +1,4 @@
-"""The relay as a process: `python -m harness.middlebox --case FILE --left IF --right IF --out DIR`.
+"""The relay as a process: `python -m harness.middlebox --case FILE --interface IF ... --out DIR`.
 
     open interfaces -> compile -> find hosts -> "ready" -> forward ... SIGTERM -> drain -> ledger
 
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -32,7 +33,7 @@ from harness.scenario.case import Case
 EXIT_HARNESS = 3
 PRIORITY = -15
 """Niceness of the process."""
-READY = "ready left={left} right={right}"
+READY = "ready {interfaces}"
 TURN_NS = 50_000_000
 """Longest stay in the kernel before decisions are written and signals are looked at."""
 DRAIN_NS = 12_000_000_000
@@ -60,7 +61,7 @@ def main() -> int:
     except (OSError, ValueError) as error:
         return _refuse(f"{arguments.case}: {error}")
     try:
-        return _forward(case, arguments.left, arguments.right, RunDir(arguments.out), stop)
+        return _forward(case, arguments.interface, RunDir(arguments.out), stop)
     except PortError as error:
         return _refuse(str(error))
     except OSError as error:
@@ -70,29 +71,36 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m harness.middlebox", description=__doc__)
     parser.add_argument("--case", type=Path, required=True, help="case.json of the run")
-    parser.add_argument("--left", required=True, help="interface towards the link's first host")
-    parser.add_argument("--right", required=True, help="interface towards its second host")
+    parser.add_argument(
+        "--interface",
+        required=True,
+        action="append",
+        help="interface towards a host; once for each, in the order of the case's hosts",
+    )
     parser.add_argument("--out", type=Path, required=True, help="the run folder")
     return parser
 
 
-def _forward(case: Case, left: str, right: str, run_dir: RunDir, stop: Stop) -> int:
+def _forward(case: Case, interfaces: Sequence[str], run_dir: RunDir, stop: Stop) -> int:
     _raise_priority()
-    ports = open_port(left), open_port(right)
+    if len(interfaces) != len(case.hosts):
+        names = ", ".join(host.name for host in case.hosts)
+        return _refuse(f"{len(interfaces)} interfaces: expected one for each of {names}")
+    ports = [open_port(each) for each in interfaces]
     relay, engine = assemble(case, ports)
     run(relay, engine, 0, False)
     _address(case, ports, relay, stop)
     if stop.asked:
-        return _refuse("asked to stop before both hosts were found")
+        return _refuse("asked to stop before all hosts were found")
     log = DecisionLog(run_dir.decisions)
     for port in ports:
         port.discard()
     _forget(relay, engine)
-    print(READY.format(left=left, right=right), flush=True)
+    print(READY.format(interfaces=" ".join(interfaces)), flush=True)
     failure = _turn_until_stopped(relay, engine, log, stop)
     log.drain(engine)
     log.close()
-    drops = ports[0].kernel_drops(), ports[1].kernel_drops()
+    drops = [port.kernel_drops() for port in ports]
     ledger(engine, case, relay, drops).write(run_dir.ledger)
     complaints = [failure] if failure else []
     complaints += _complaints(engine, relay, ports)
@@ -101,14 +109,18 @@ def _forward(case: Case, left: str, right: str, run_dir: RunDir, stop: Stop) -> 
     return EXIT_HARNESS if complaints else 0
 
 
-def assemble(case: Case, ports: tuple[Port, Port]) -> tuple[Relay, Engine]:
-    """The relay and its engine for two open interfaces; MAC addresses are still unknown."""
+def assemble(case: Case, ports: Sequence[Port]) -> tuple[Relay, Engine]:
+    """The relay and its engine for open interfaces; MAC addresses are still unknown."""
     length_max = max(port.packet_length_max for port in ports)
     relay = make_relay(
-        fds=(ports[0].socket.fileno(), ports[1].socket.fileno()),
+        fds=[port.socket.fileno() for port in ports],
         hosts=np.array([_halves(host.address) for host in case.hosts], dtype=np.int64),
-        macs=np.zeros((2, 12), dtype=np.uint8),
-        ports=np.array(sorted({traffic.port for traffic in case.traffic}), dtype=np.int64),
+        macs=np.zeros((len(ports), 12), dtype=np.uint8),
+        routes=routes(case),
+        ports=np.array(
+            sorted({port for traffic in case.traffic for port in traffic.all_ports}),
+            dtype=np.int64,
+        ),
         packet_length_max=length_max,
         weather=make_weather(case, length_max),
     )
@@ -118,13 +130,22 @@ def assemble(case: Case, ports: tuple[Port, Port]) -> tuple[Relay, Engine]:
     return relay, engine
 
 
+def routes(case: Case) -> NDArray[np.int64]:
+    """By port of the sender and of the receiver, the code of the link direction, or NO_LINK."""
+    names = [host.name for host in case.hosts]
+    table = np.full((len(names), len(names)), loop.NO_LINK, dtype=np.int64)
+    for code, (sender, receiver) in enumerate(case.directions):
+        table[names.index(sender), names.index(receiver)] = code
+    return table
+
+
 def _raise_priority() -> None:
     """Run before the hosts' processes where that is allowed: a late relay is a fault of its own."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
 
 
-def _address(case: Case, ports: tuple[Port, Port], relay: Relay, stop: Stop) -> None:
+def _address(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> None:
     for side, (port, host) in enumerate(zip(ports, case.hosts, strict=True)):
         if stop.asked:
             return
@@ -149,7 +170,7 @@ def _turn_until_stopped(relay: Relay, engine: Engine, log: DecisionLog, stop: St
             return "frames still came or waited long after the end was asked for"
 
 
-def _complaints(engine: Engine, relay: Relay, ports: tuple[Port, Port]) -> list[str]:
+def _complaints(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
     """What the relay could not do as ordered, in words."""
     found = []
     counts = relay.counts.sum(axis=0)
@@ -167,15 +188,17 @@ def _complaints(engine: Engine, relay: Relay, ports: tuple[Port, Port]) -> list[
         found.append(
             f"{counts[loop.FRAGMENTS]} IP fragments passed undisturbed: the link's MTU is too small"
         )
-    if counts[loop.SEND_FAILURES]:
+    failures = relay.link_counts[:, loop.SEND_FAILURES].sum()
+    if failures:
         code = int(relay.counts[:, loop.ERROR].max())
-        found.append(f"{counts[loop.SEND_FAILURES]} packets not sent: {os.strerror(code)}")
+        found.append(f"{failures} packets not sent: {os.strerror(code)}")
     return found
 
 
 def _forget(relay: Relay, engine: Engine) -> None:
     """Start the accounts afresh: what came before the hosts were found was nobody's traffic."""
     relay.counts[:] = 0
+    relay.link_counts[:] = 0
     relay.lags[:] = 0
     relay.weather.counts[:] = 0
     relay.weather.frames[:] = 0

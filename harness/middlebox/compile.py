@@ -70,11 +70,11 @@ def compile_rules(
 ) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.int64]]:
     """The rules as records RULE, the streams they look at, and the bits that they may damage."""
     rules = np.zeros(len(case.faults), dtype=RULE)
-    chosen = np.zeros((len(rules), len(case.traffic)), dtype=np.uint8)
+    chosen = np.zeros((len(rules), len(case.traffic) + 1), dtype=np.uint8)
     spans = np.zeros((len(rules), len(CLASSES), 2), dtype=np.int64)
     forged = 0
     for index, (rule, fault) in enumerate(zip(rules, case.faults, strict=True)):
-        _fill_selection(rule, fault)
+        _fill_selection(rule, fault, case.link_names)
         _fill_time(rule, fault.when)
         _fill_chance(rule, fault)
         _fill_action(rule, fault, forged)
@@ -85,8 +85,8 @@ def compile_rules(
     return rules, chosen, spans
 
 
-def _fill_selection(rule: Any, fault: FaultCase) -> None:
-    rule["links"] = sum(1 << LINK_NAMES.index(name) for name in fault.links)
+def _fill_selection(rule: Any, fault: FaultCase, link_names: tuple[str, ...]) -> None:
+    rule["links"] = sum(1 << link_names.index(name) for name in fault.links)
     codes = {frame_class.CODES[name] for name in fault.frame_types}
     rule["classes"] = sum(1 << CLASSES.index(code) for code in codes)
     rule["session"] = fault.session

@@ -2,6 +2,7 @@
 
     DATA, PAD of a known session   keyed by position and attempt
     any other of a known stream    keyed by order of appearance, so sensitive to timing
+    SM of no stream at all         the same: a receiver asks whoever sends there to tell of itself
     of no stream of the case       never chosen
 
 Meeting a frame counts it, so a frame must be met exactly once. Refuses to know what actions do.
@@ -79,7 +80,7 @@ def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) ->
     engine.frames[link, kind, FRAMES_IN] += 1
     row = engine.row[0]
     _read(row, buf, at, length, code)
-    ordinal = _stream_ordinal(engine.streams, row["stream_id"])
+    ordinal = _stream_ordinal(engine.streams, row, code)
     if ordinal == _NONE:
         return Encounter(at, length, kind, _NONE, NO_POSITION, 0, NO_POSITION, 1, NO_RULE)
     if code == SETUP:
@@ -138,7 +139,7 @@ def _session(engine: Engine, link: int, code: int) -> int:
     count = engine.state[SESSIONS]
     found = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
     if found == _NONE and code not in (DATA, PAD, HEARTBEAT, SETUP):
-        found = known.find(engine.sessions, count, 1 - link, row["session_id"], row["stream_id"])
+        found = known.find(engine.sessions, count, link ^ 1, row["session_id"], row["stream_id"])
     return found
 
 
@@ -170,7 +171,7 @@ def _first_that_strikes(engine: Engine, met: Met) -> int:
     place = met.order - 1 if by_order else met.place
     chain = met.session
     if by_order:
-        streams = len(engine.streams)
+        streams = engine.orders.shape[2]
         chain = len(engine.sessions) + (met.link * engine.frames.shape[1] + met.kind) * streams
         chain += met.ordinal
     for rule in range(len(engine.rules)):
@@ -183,8 +184,10 @@ def _first_that_strikes(engine: Engine, met: Met) -> int:
 
 
 @kernel
-def _stream_ordinal(streams: Any, stream_id: int) -> int:
+def _stream_ordinal(streams: Any, row: Any, code: int) -> int:
+    """A place among the case's streams, the one behind them for an SM to anyone, or none."""
     for ordinal in range(len(streams)):
-        if streams[ordinal] == stream_id:
+        if streams[ordinal] == row["stream_id"]:
             return ordinal
-    return _NONE
+    is_to_anyone = code == SM and row["stream_id"] == 0 and row["session_id"] == 0
+    return len(streams) if is_to_anyone else _NONE

@@ -30,55 +30,87 @@ ENVELOPE_LENGTH_MAX = 192
 """Longest run of headers before a datagram; those with more (IPv6 extensions) pass as other."""
 
 AERON = 0
-"""A datagram between the two hosts, to or from a port of the case."""
+"""A datagram between two hosts, or from one to a group, to or from a port of the case."""
 OTHER = 1
-"""From anyone to the far host, but not Aeron's."""
+"""From anyone to another host, but not Aeron's."""
 FRAGMENT = 2
-"""A piece of an IP packet for the far host: it could hold Aeron frames that nobody can see."""
+"""A piece of an IP packet for another host: it could hold Aeron frames that nobody can see."""
 STRAY = 3
-"""Not for the far host: ARP, broadcast, the relay's own."""
+"""For none of the hosts: ARP, broadcast, the relay's own."""
+
+NOBODY = -1
+"""In place of the port that a packet goes to."""
+EVERYBODY = -2
+"""The same for a multicast packet: whoever its sender has a link to."""
 
 _MAC_LENGTH = 6
 _UDP_HEADER = 8
 _UDP = 17
+_BROADCAST = 0xFF
+_MULTICAST_V4 = 0xE
+_MULTICAST_V6 = 0xFF
 
 
 @kernel
 def classify(
     buf: Any, at: int, end: int, hosts: Any, near: int, ports: Any
-) -> tuple[int, int, int]:
-    """What a packet that came from the side of host `near` is.
+) -> tuple[int, int, int, int]:
+    """What a packet that came in at the port of host `near` is, and which port it goes to.
 
-    Shapes:  buf uint8[n]; hosts int64[2, 2]: address halves; ports int64[p]
-    Returns: class, and the lengths of envelope and payload of a UDP datagram, else 0
+    Shapes:  buf uint8[n]; hosts int64[h, 2]: address halves; ports int64[p]
+    Returns: class; port, NOBODY or EVERYBODY; and the lengths of envelope and payload of a UDP
+             datagram, else 0
     """
     ip_at = ip_start(buf, at, end, LINK_ETHERNET)
     if ip_at < 0:
-        return STRAY, 0, 0
+        return STRAY, NOBODY, 0, 0
     udp_at, packet_end = udp_start(buf, ip_at, end)
-    if udp_at == CUT or not _is_address(buf, ip_at, 1, hosts, 1 - near):
-        return STRAY, 0, 0
+    if udp_at == CUT:
+        return STRAY, NOBODY, 0, 0
+    far = _host(buf, ip_at, hosts, near)
+    if far == NOBODY:
+        return STRAY, NOBODY, 0, 0
+    is_known = _is_address(buf, ip_at, 0, hosts, near)
+    if far == EVERYBODY and not is_known:
+        return STRAY, NOBODY, 0, 0
     if udp_at == IP_FRAGMENT:
-        return FRAGMENT, 0, 0
+        return FRAGMENT, far, 0, 0
     length = udp_payload_length(buf, udp_at, packet_end) if udp_at >= 0 else CUT
     envelope_length = udp_at + _UDP_HEADER - at
-    if length < 0 or envelope_length > ENVELOPE_LENGTH_MAX:
-        return OTHER, 0, 0
-    source, destination = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
-    if _is_address(buf, ip_at, 0, hosts, near):
-        for port in ports:
-            if port in (source, destination):
-                return AERON, envelope_length, length
-    return OTHER, envelope_length, length
+    if length >= 0 and envelope_length <= ENVELOPE_LENGTH_MAX:
+        source, destination = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
+        if is_known:
+            for port in ports:
+                if port in (source, destination):
+                    return AERON, far, envelope_length, length
+    else:
+        envelope_length, length = 0, 0
+    if far == EVERYBODY:
+        # What a host tells every router, such as which groups it joins.
+        return STRAY, NOBODY, 0, 0
+    return OTHER, far, envelope_length, length
+
+
+@kernel
+def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
+    """The port of the host that a packet is addressed to, other than its own."""
+    for host in range(len(hosts)):
+        if host != near and _is_address(buf, ip_at, 1, hosts, host):
+            return host
+    if buf[ip_at] >> 4 == 4:
+        return EVERYBODY if buf[ip_at + 16] >> 4 == _MULTICAST_V4 else NOBODY
+    return EVERYBODY if buf[ip_at + 24] == _MULTICAST_V6 else NOBODY
 
 
 @kernel
 def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
-    """Address a packet to the host `far`, from the relay's interface on its side.
+    """Address a packet to the host `far`, from the relay's port to it; a group stays addressed.
 
-    Shapes: macs uint8[2, 12]: for each side the host's address, then the relay's own
+    Shapes: macs uint8[h, 12]: for each port the host's address, then the relay's own
     """
-    for index in range(2 * _MAC_LENGTH):
+    is_group = buf[at] & 1 and buf[at] != _BROADCAST
+    first = _MAC_LENGTH if is_group else 0
+    for index in range(first, 2 * _MAC_LENGTH):
         buf[at + index] = macs[far, index]
 
 

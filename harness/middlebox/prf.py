@@ -2,7 +2,7 @@
 
     key      = seed, low and high 32 bits
     counter  = | position or order, low 32 | high 32 | attempt | what |
-    what     = rule 8 | stream ordinal 8 | class index 8 | keyed by order 1 | link 1
+    what     = rule 8 | stream ordinal 8 | class index 8 | pair of hosts 6 | by order 1 | way 1
 
 A draw is a pure function of these, so a frame's fate does not depend on which other frames came
 before it: neither batching, nor timing, nor a control frame more or less can shift it. All
@@ -69,8 +69,9 @@ def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[in
 
 @kernel
 def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
-    """The kind of frame that a draw is for, in 24 bits."""
-    return (stream_ordinal & 0xFF) << 16 | class_index << 8 | by_order << 1 | link
+    """The kind of frame that a draw is for, in 24 bits; the last bit of a link is its way."""
+    pair, way = link >> 1, link & 1
+    return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
 
 
 @kernel

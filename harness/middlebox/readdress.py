@@ -28,10 +28,10 @@ class Readdressed(NamedTuple):
     counts: Any  # int64[link]
 
 
-def make_readdressed() -> Readdressed:
-    """Nothing is remembered yet."""
+def make_readdressed(links: int) -> Readdressed:
+    """Nothing is remembered yet, of so many link directions."""
     return Readdressed(
-        ways=np.zeros((2, WAYS_MAX, 3), dtype=np.int64), counts=np.zeros(2, dtype=np.int64)
+        ways=np.zeros((links, WAYS_MAX, 3), dtype=np.int64), counts=np.zeros(links, dtype=np.int64)
     )
 
 
@@ -43,7 +43,7 @@ def set_ports(
 
     `source_port` is the one it is to come from, or 0 to leave that alone.
     """
-    is_changed = _restore(known, buf, at, envelope_length, 1 - link)
+    is_changed = _restore(known, buf, at, envelope_length, link ^ 1)
     if source_port == 0:
         return is_changed
     original = port(buf, at, envelope_length, _SOURCE)

@@ -1,14 +1,16 @@
-"""The loop between two interfaces: receive, classify, offer to the engine, seal, send.
+"""The loop between the interfaces: receive, classify, route, offer to the engine, seal, send.
 
-    left  (host a) --recvmmsg--> [a->b] engine --outbox--> sendmmsg--> right (host b)
-    right (host b) --recvmmsg--> [b->a] engine --outbox--> sendmmsg--> left  (host a)
+    port 0 (host a) --recvmmsg--> [a->b] engine --outbox--> sendmmsg--> port 1 (host b)
+                    `-----------> [a->c] engine --outbox--> sendmmsg--> port 2 (host c)
 
-One thread serves both directions in batches and sleeps in ppoll when there is nothing to do; it
-never spins. Arrival times are the kernel's, so waiting in a receive buffer counts as lag and
-delays are counted from the true arrival. Side 0 is left; a link direction's code is the side that
-its packets come from.
+A star: each host has a port of its own, and a packet from one host to another passes the engine
+with the code of that link direction. What goes to a multicast group passes once for each link of
+its sender. One thread serves all directions in batches and sleeps in ppoll when there is nothing to
+do; it never spins. Arrival times are the kernel's, so waiting in a receive buffer counts as lag and
+delays are counted from the true arrival.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +38,7 @@ from harness.middlebox.libc import (
     send_batch,
     wait_for,
 )
-from harness.middlebox.packet import AERON, FRAGMENT, STRAY, classify, seal, set_macs
+from harness.middlebox.packet import AERON, EVERYBODY, FRAGMENT, STRAY, classify, seal, set_macs
 from harness.middlebox.readdress import Readdressed, make_readdressed, set_ports
 from harness.middlebox.state import BATCH_MAX, DECISIONS, Engine
 from harness.middlebox.waiting import next_due_ns
@@ -44,8 +46,12 @@ from harness.middlebox.weather import Weather
 
 # What `run` returns.
 TIME_OVER, DECISIONS_FULL, INTERRUPTED, DRAINED, FAILED = range(5)
-# Columns of `counts`, one row a side.
-STRAYS, FOREIGN, FRAGMENTS, OVERSIZE, SEND_FAILURES, ERROR, LAG_MAX = range(7)
+# Columns of `counts`, one row a port; packets for a host without a link are UNLINKED, and those for
+# a group leave COPIES more than came.
+RECEIVED, STRAYS, UNLINKED, COPIES, FRAGMENTS, OVERSIZE, ERROR = range(7)
+# Columns of `link_counts`, one row a link direction.
+FOREIGN, SEND_FAILURES, LAG_MAX = range(3)
+NO_LINK = -1
 
 SEND_BATCH = 128
 SEND_RETRY_NS = 100_000
@@ -63,40 +69,49 @@ _HEADER_LENGTH = MMSGHDR.itemsize
 class Relay(NamedTuple):
     """The sockets' side of the middlebox: buffers, message headers that point to them, counts."""
 
-    fds: Any  # int64[2]
-    hosts: Any  # int64[2, 2]: halves of each host's address
-    macs: Any  # uint8[2, 12]: for each side the host's address, then the relay's own
+    fds: Any  # int64[port]
+    hosts: Any  # int64[port, 2]: halves of each host's address
+    macs: Any  # uint8[port, 12]: the host's address, then the relay's own
+    routes: Any  # int64[port, port]: link direction from the first to the second, or NO_LINK
+    targets: Any  # int64[link]: port that a direction leads to
     ports: Any  # int64: the case's UDP ports
-    received: Any  # uint8[2, batch, length]
-    received_headers: Any  # MMSGHDR[2, batch]
-    received_iovecs: Any  # IOVEC[2, batch]
-    controls: Any  # int64[2, batch, words]: ancillary data, which is the time of arrival
+    received: Any  # uint8[port, batch, length]
+    received_headers: Any  # MMSGHDR[port, batch]
+    received_iovecs: Any  # IOVEC[port, batch]
+    controls: Any  # int64[port, batch, words]: ancillary data, which is the time of arrival
     sent_headers: Any  # MMSGHDR[batch]
     sent_iovecs: Any  # IOVEC[batch]
-    pollfds: Any  # POLLFD[3]: both sides to read, one to write
+    sent_links: Any  # int64[batch]: whose each of them is
+    pollfds: Any  # POLLFD[port + 1]: all to read, one to write
     timespec: Any  # int64[2], scratch
-    lags: Any  # int64[2, buckets]
-    counts: Any  # int64[2, 7]
+    lags: Any  # int64[link, buckets]
+    counts: Any  # int64[port, 7]
+    link_counts: Any  # int64[link, 3]
     readdressed: Readdressed
     weather: Weather
 
 
 def make_relay(
-    fds: tuple[int, int],
+    fds: Sequence[int],
     hosts: NDArray[np.int64],
     macs: NDArray[np.uint8],
+    routes: NDArray[np.int64],
     ports: NDArray[np.int64],
     packet_length_max: int,
     weather: Weather,
 ) -> Relay:
-    """A relay between two open sockets; nothing is received yet."""
+    """A relay between open sockets; nothing is received yet.
+
+    Shapes: hosts int64[port, 2]; macs uint8[port, 12]; routes int64[port, port]; ports int64[p]
+    """
     length = packet_length_max + -packet_length_max % 64
-    received = np.zeros((2, BATCH_MAX, length), dtype=np.uint8)
-    controls = np.zeros((2, BATCH_MAX, _CONTROL_WORDS), dtype=np.int64)
-    iovecs = np.zeros((2, BATCH_MAX), dtype=IOVEC)
+    count, links = len(fds), int(routes.max()) + 1
+    received = np.zeros((count, BATCH_MAX, length), dtype=np.uint8)
+    controls = np.zeros((count, BATCH_MAX, _CONTROL_WORDS), dtype=np.int64)
+    iovecs = np.zeros((count, BATCH_MAX), dtype=IOVEC)
     iovecs["base"] = _addresses(received, length)
     iovecs["length"] = length
-    headers = np.zeros((2, BATCH_MAX), dtype=MMSGHDR)
+    headers = np.zeros((count, BATCH_MAX), dtype=MMSGHDR)
     headers["iov"] = _addresses(iovecs, IOVEC.itemsize)
     headers["iov_length"] = 1
     headers["control"] = _addresses(controls, _CONTROL_LENGTH)
@@ -105,13 +120,18 @@ def make_relay(
     sent_headers = np.zeros(SEND_BATCH, dtype=MMSGHDR)
     sent_headers["iov"] = sent_iovecs.ctypes.data + np.arange(SEND_BATCH) * IOVEC.itemsize
     sent_headers["iov_length"] = 1
-    pollfds = np.zeros(3, dtype=POLLFD)
-    pollfds["fd"][:2] = fds
-    pollfds["events"] = POLLIN, POLLIN, POLLOUT
+    pollfds = np.zeros(count + 1, dtype=POLLFD)
+    pollfds["fd"][:count] = fds
+    pollfds["events"] = [POLLIN] * count + [POLLOUT]
+    targets = np.zeros(links, dtype=np.int64)
+    for near, far in np.argwhere(routes != NO_LINK):
+        targets[routes[near, far]] = far
     return Relay(
         fds=np.array(fds, dtype=np.int64),
         hosts=hosts,
         macs=macs,
+        routes=routes,
+        targets=targets,
         ports=ports,
         received=received,
         received_headers=headers,
@@ -119,17 +139,21 @@ def make_relay(
         controls=controls,
         sent_headers=sent_headers,
         sent_iovecs=sent_iovecs,
+        sent_links=np.zeros(SEND_BATCH, dtype=np.int64),
         pollfds=pollfds,
         timespec=np.zeros(2, dtype=np.int64),
-        lags=np.zeros((2, LAG_BUCKETS), dtype=np.int64),
-        counts=np.zeros((2, 7), dtype=np.int64),
-        readdressed=make_readdressed(),
+        lags=np.zeros((links, LAG_BUCKETS), dtype=np.int64),
+        counts=np.zeros((count, 7), dtype=np.int64),
+        link_counts=np.zeros((links, 3), dtype=np.int64),
+        readdressed=make_readdressed(links),
         weather=weather,
     )
 
 
 def _addresses(array: NDArray[Any], stride: int) -> NDArray[Any]:
-    return (array.ctypes.data + np.arange(2 * BATCH_MAX) * stride).reshape(2, BATCH_MAX)
+    """Of each packet's part of an array whose first two sizes are ports and packets."""
+    count = len(array) * BATCH_MAX
+    return (array.ctypes.data + np.arange(count) * stride).reshape(len(array), BATCH_MAX)
 
 
 @kernel
@@ -141,19 +165,20 @@ def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
              or DRAINED when `draining` and nothing is left to receive or to send
     """
     decisions_max = len(engine.decisions) // 2
+    ports = len(relay.fds)
     while True:
-        if engine.state[DECISIONS] > decisions_max:
-            return DECISIONS_FULL
         received = 0
-        for side in range(2):
+        for near in range(ports):
+            if engine.state[DECISIONS] > decisions_max:
+                return DECISIONS_FULL
             count = receive_batch(
-                relay.fds[side], relay.received_headers[side].ctypes.data, BATCH_MAX
+                relay.fds[near], relay.received_headers[near].ctypes.data, BATCH_MAX
             )
             if count < 0 and count not in (-EAGAIN, -EINTR):
-                relay.counts[side, ERROR] = -count
+                relay.counts[near, ERROR] = -count
                 return FAILED
             for index in range(count):
-                _take(relay, engine, side, index)
+                _take(relay, engine, near, index)
             _flush(relay, engine)
             received += max(count, 0)
         now_ns = realtime_ns(relay.timespec)
@@ -168,60 +193,84 @@ def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
             if draining and engine.waiting.counts[0] + relay.weather.waiting.counts[0] == 0:
                 return DRAINED
             wait_ns = min(due_ns, until_ns) - now_ns
-            status = wait_for(relay.pollfds.ctypes.data, 2, relay.timespec, max(wait_ns, 0))
+            status = wait_for(relay.pollfds.ctypes.data, ports, relay.timespec, max(wait_ns, 0))
             if status == -EINTR:
                 return INTERRUPTED
 
 
 @kernel
-def _take(relay: Relay, engine: Engine, side: int, index: int) -> None:
-    """Hand one received packet on, by what it is."""
-    header = relay.received_headers[side, index]
+def _take(relay: Relay, engine: Engine, near: int, index: int) -> None:
+    """Hand one received packet on, by what it is and where it goes."""
+    header = relay.received_headers[near, index]
     length = int(header["length"])
-    arrived_ns = _arrival_ns(relay, side, index)
+    arrived_ns = _arrival_ns(relay, near, index)
     truncated = header["flags"] & MSG_TRUNC
     header["control_length"] = _CONTROL_LENGTH
+    relay.counts[near, RECEIVED] += 1
     if truncated:
-        relay.counts[side, OVERSIZE] += 1
+        relay.counts[near, OVERSIZE] += 1
         return
-    packet = relay.received[side, index]
-    kind, envelope_length, frames_length = classify(
-        packet, 0, length, relay.hosts, side, relay.ports
+    packet = relay.received[near, index]
+    kind, far, envelope_length, frames_length = classify(
+        packet, 0, length, relay.hosts, near, relay.ports
     )
-    if kind == AERON:
-        if not rules_engine.has_room(engine, envelope_length, frames_length):
-            _flush(relay, engine)
-        rules_engine.offer(engine, packet, 0, envelope_length, frames_length, side, arrived_ns)
-    elif kind == STRAY:
-        relay.counts[side, STRAYS] += 1
+    if kind == STRAY:
+        relay.counts[near, STRAYS] += 1
+        return
+    if kind == FRAGMENT:
+        relay.counts[near, FRAGMENTS] += 1
+    copies = 0
+    for other in range(len(relay.fds)):
+        if far not in (EVERYBODY, other) or relay.routes[near, other] == NO_LINK:
+            continue
+        copies += 1
+        link = relay.routes[near, other]
+        _hand_on(
+            relay, engine, kind, link, packet, length, envelope_length, frames_length, arrived_ns
+        )
+    if copies == 0:
+        relay.counts[near, UNLINKED] += 1
     else:
-        relay.counts[side, FOREIGN] += 1
-        if kind == FRAGMENT:
-            relay.counts[side, FRAGMENTS] += 1
-        if not out.has_room(engine.outbox, 1, length):
-            _flush(relay, engine)
-        if envelope_length > 0:
-            out.put(
-                engine.outbox,
-                side,
-                arrived_ns,
-                packet,
-                0,
-                envelope_length,
-                packet,
-                envelope_length,
-                frames_length,
-            )
-        else:
-            out.put_foreign(engine.outbox, side, arrived_ns, packet, 0, length)
+        relay.counts[near, COPIES] += copies - 1
 
 
 @kernel
-def _arrival_ns(relay: Relay, side: int, index: int) -> int:
+def _hand_on(
+    relay: Relay,
+    engine: Engine,
+    kind: int,
+    link: int,
+    packet: Any,
+    length: int,
+    envelope_length: int,
+    frames_length: int,
+    arrived_ns: int,
+) -> None:
+    """Offer a packet to the engine on one link, or let it pass there if it is none of Aeron's."""
+    if kind == AERON:
+        if not rules_engine.has_room(engine, envelope_length, frames_length):
+            _flush(relay, engine)
+        rules_engine.offer(engine, packet, 0, envelope_length, frames_length, link, arrived_ns)
+        return
+    relay.link_counts[link, FOREIGN] += 1
+    outbox = engine.outbox
+    if not out.has_room(outbox, 1, length):
+        _flush(relay, engine)
+    if envelope_length > 0:
+        frames_at = envelope_length
+        out.put(
+            outbox, link, arrived_ns, packet, 0, envelope_length, packet, frames_at, frames_length
+        )
+    else:
+        out.put_foreign(outbox, link, arrived_ns, packet, 0, length)
+
+
+@kernel
+def _arrival_ns(relay: Relay, near: int, index: int) -> int:
     """When the kernel saw a packet; now if it does not say."""
-    if relay.received_headers[side, index]["control_length"] < _TIMESTAMP_LENGTH:
+    if relay.received_headers[near, index]["control_length"] < _TIMESTAMP_LENGTH:
         return realtime_ns(relay.timespec)
-    control = relay.controls[side, index]
+    control = relay.controls[near, index]
     return int(control[2]) * NS_PER_SECOND + int(control[3])
 
 
@@ -232,11 +281,12 @@ def _flush(relay: Relay, engine: Engine) -> None:
     count = outbox.counts[out.COUNT]
     if count == 0:
         return
-    for far in range(2):
+    for far in range(len(relay.fds)):
         batch = 0
         for index in range(count):
             datagram = outbox.datagrams[index]
-            if datagram["link"] == far:
+            link = datagram["link"]
+            if relay.targets[link] != far:
                 continue
             at = datagram["at"]
             set_macs(outbox.buf, at, relay.macs, far)
@@ -247,17 +297,18 @@ def _flush(relay: Relay, engine: Engine) -> None:
                     outbox.buf,
                     at,
                     envelope_length,
-                    1 - far,
+                    link,
                     datagram["source_port"],
                 )
                 is_changed |= datagram["is_changed"] != 0
                 seal(outbox.buf, at, envelope_length, length, is_changed)
-            if skies.is_on(relay.weather, 1 - far):
+            if skies.is_on(relay.weather, link):
                 _into_weather(relay, engine, index)
                 continue
             iovec = relay.sent_iovecs[batch]
             iovec["base"] = outbox.buf.ctypes.data + at
             iovec["length"] = datagram["envelope_length"] + datagram["length"]
+            relay.sent_links[batch] = link
             batch += 1
             if batch == SEND_BATCH:
                 _send(relay, far, batch)
@@ -295,22 +346,23 @@ def _send_weather(relay: Relay, now_ns: int) -> None:
     """Send all that is due, in its order; neighbours of one direction leave in batches."""
     waiting = relay.weather.waiting
     while wait.next_due_ns(waiting) <= now_ns:
-        for far in range(2):
-            first = waiting.counts[wait.FREE]
-            batch = 0
-            slot = skies.next_slot(relay.weather, 1 - far, now_ns)
-            while slot != wait.NONE:
-                iovec = relay.sent_iovecs[batch]
-                iovec["base"] = waiting.buf.ctypes.data + slot * waiting.buf.shape[1]
-                iovec["length"] = waiting.waiters[slot]["frame_length"]
-                waiting.free[first + batch] = slot
-                batch += 1
-                if batch == SEND_BATCH:
-                    break
-                slot = skies.next_slot(relay.weather, 1 - far, now_ns)
-            _send(relay, far, batch)
-            # Their bytes were needed until here.
-            waiting.counts[wait.FREE] += batch
+        link = waiting.waiters[waiting.heap[0]]["link"]
+        first = waiting.counts[wait.FREE]
+        batch = 0
+        slot = skies.next_slot(relay.weather, link, now_ns)
+        while slot != wait.NONE:
+            iovec = relay.sent_iovecs[batch]
+            iovec["base"] = waiting.buf.ctypes.data + slot * waiting.buf.shape[1]
+            iovec["length"] = waiting.waiters[slot]["frame_length"]
+            waiting.free[first + batch] = slot
+            relay.sent_links[batch] = link
+            batch += 1
+            if batch == SEND_BATCH:
+                break
+            slot = skies.next_slot(relay.weather, link, now_ns)
+        _send(relay, relay.targets[link], batch)
+        # Their bytes were needed until here.
+        waiting.counts[wait.FREE] += batch
 
 
 @kernel
@@ -322,19 +374,20 @@ def _send(relay: Relay, far: int, count: int) -> None:
     while sent < count:
         # A batch that has sent something does not say why it stopped: what netem's full queue has
         # taken would be sent again.
-        batch = 1 if relay.weather.netem[0] else count - sent
+        batch = 1 if relay.weather.netem[far] else count - sent
         status = send_batch(relay.fds[far], headers + sent * _HEADER_LENGTH, batch)
         if status > 0:
             sent += status
-        elif status == -ENOBUFS and relay.weather.netem[0]:
+        elif status == -ENOBUFS and relay.weather.netem[far]:
             # The packet has gone into netem, whose full queue took it: it counts it as dropped.
             sent += 1
         elif status in (-EAGAIN, -ENOBUFS) and retries < SEND_RETRIES_MAX:
             retries += 1
-            relay.pollfds[2]["fd"] = relay.fds[far] if status == -EAGAIN else -1
-            wait_for(relay.pollfds[2:].ctypes.data, 1, relay.timespec, SEND_RETRY_NS)
+            last = len(relay.fds)
+            relay.pollfds[last]["fd"] = relay.fds[far] if status == -EAGAIN else -1
+            wait_for(relay.pollfds[last:].ctypes.data, 1, relay.timespec, SEND_RETRY_NS)
         elif status != -EINTR:
-            relay.counts[far, SEND_FAILURES] += 1
+            relay.link_counts[relay.sent_links[sent], SEND_FAILURES] += 1
             relay.counts[far, ERROR] = -status
             sent += 1
 
@@ -343,4 +396,4 @@ def _send(relay: Relay, far: int, count: int) -> None:
 def _note_lag(relay: Relay, link: int, lag_ns: int) -> None:
     bucket = min(max(lag_ns, 0) // LAG_BUCKET_NS, LAG_BUCKETS - 1)
     relay.lags[link, bucket] += 1
-    relay.counts[link, LAG_MAX] = max(relay.counts[link, LAG_MAX], lag_ns)
+    relay.link_counts[link, LAG_MAX] = max(relay.link_counts[link, LAG_MAX], lag_ns)

@@ -3,23 +3,26 @@
 Decisions are appended as they are drained, so that a killed relay leaves all but its last ones.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.decision import LINKS
 from harness.artifact.frame_class import NAMES
-from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount, RuleAccount
+from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount, PortAccount, RuleAccount
 from harness.artifact.weather_account import WeatherAccount
 from harness.middlebox import weather as skies
 from harness.middlebox.relay import (
+    COPIES,
     FOREIGN,
     LAG_BUCKET_NS,
     LAG_MAX,
+    RECEIVED,
     SEND_FAILURES,
     STRAYS,
+    UNLINKED,
     Relay,
 )
 from harness.middlebox.rules import CLASSES
@@ -74,24 +77,38 @@ def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
     }
 
 
-def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: tuple[int, int]) -> Ledger:
+def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: Sequence[int]) -> Ledger:
     """The whole account of a relay; what an interface refused to send has not left."""
     links = {}
-    for link, name in enumerate(LINKS):
+    hosts = [host.name for host in case.hosts]
+    for link, name in enumerate(case.link_names):
         account = link_account(engine, link)
-        counts = relay.counts
-        account.send_failures = int(counts[1 - link, SEND_FAILURES])
+        counts = relay.link_counts[link]
+        near = hosts.index(case.directions[link][0])
+        account.send_failures = int(counts[SEND_FAILURES])
         if is_on(relay.weather, link):
             account.weather = weather_account(relay.weather, link)
             account.weather.sent -= account.send_failures
         else:
             account.datagrams_out -= account.send_failures
-        account.other_in = int(counts[link, STRAYS] + counts[link, FOREIGN])
-        account.other_out = int(counts[link, FOREIGN])
-        account.kernel_drops = kernel_drops[link]
-        account.lag_ns = lag_quantiles(relay.lags[link], int(counts[link, LAG_MAX]))
+        account.other_in = account.other_out = int(counts[FOREIGN])
+        if not case.links:
+            account.other_in += int(relay.counts[near, STRAYS])
+        account.kernel_drops = kernel_drops[near]
+        account.lag_ns = lag_quantiles(relay.lags[link], int(counts[LAG_MAX]))
         links[name] = account
-    return Ledger(links, rule_accounts(engine, case))
+    ports = dict(zip(hosts, map(port_account, relay.counts), strict=True)) if case.links else {}
+    return Ledger(links, rule_accounts(engine, case), ports)
+
+
+def port_account(counts: NDArray[np.int64]) -> PortAccount:
+    """What came in from one host, in packets."""
+    return PortAccount(
+        received=int(counts[RECEIVED]),
+        strays=int(counts[STRAYS]),
+        unlinked=int(counts[UNLINKED]),
+        copies=int(counts[COPIES]),
+    )
 
 
 def weather_account(weather: Weather, link: int) -> WeatherAccount:

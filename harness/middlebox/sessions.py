@@ -25,7 +25,7 @@ SESSION = np.dtype(
         ("initial_term_id", "<i8"),
         ("term_length", "<i8"),
         ("region", "<i8"),  # first slot in the attempts table
-        ("number", "<i8"),  # among the sessions of its stream, from 1
+        ("number", "<i8"),  # among the sessions of its stream between two hosts, from 1
         ("kept_head", "<i8"),  # first of its frames that wait for an event, a slot of `waiting`
         ("kept_tail", "<i8"),  # both NONE when there are none
     ]
@@ -94,7 +94,7 @@ def learn(
         sessions[known]["session_id"] = session_id
         sessions[known]["stream_id"] = stream_id
         sessions[known]["link"] = link
-        sessions[known]["number"] = 1 + _sessions_of(sessions, count, stream_id)
+        sessions[known]["number"] = 1 + _sessions_of(sessions, count, stream_id, link)
         sessions[known]["kept_head"] = NONE
         sessions[known]["kept_tail"] = NONE
     sessions[known]["initial_term_id"] = initial_term_id
@@ -104,10 +104,11 @@ def learn(
 
 
 @kernel
-def _sessions_of(sessions: Any, count: int, stream_id: int) -> int:
+def _sessions_of(sessions: Any, count: int, stream_id: int, link: int) -> int:
     found = 0
     for index in range(count):
-        if sessions[index]["stream_id"] == stream_id:
+        known = sessions[index]
+        if known["stream_id"] == stream_id and known["link"] >> 1 == link >> 1:
             found += 1
     return found
 

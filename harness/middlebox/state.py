@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.artifact.decision import DECISION, LINKS
+from harness.artifact.decision import DECISION
 from harness.dissect.frames import FRAME, FRAME_ALIGNMENT
 from harness.kernel import kernel
 from harness.middlebox.compile import compile_rules, compile_templates, stream_ends
@@ -39,7 +39,7 @@ WAITING_BYTES_MAX = 256 << 20
 OUTBOX_DATAGRAMS = 8192
 DECISIONS_KEPT_MIN = 1 << 16
 BATCH_MAX = 64
-"""Datagrams that an owner may offer before it empties the decision log, whatever they hold."""
+"""Datagrams that an owner may offer on each link before it looks at the room for decisions."""
 
 
 @kernel
@@ -57,10 +57,10 @@ def spread(state: Any, frames: int, length: int, envelope_length: int) -> tuple[
 
 
 class Engine(NamedTuple):
-    """The state of one middlebox, for both directions of its link."""
+    """The state of one middlebox, for both directions of all its links."""
 
     rules: Any  # RULE, in file order
-    chosen_streams: Any  # uint8[rule, stream ordinal]: 1 where a rule looks at a stream
+    chosen_streams: Any  # uint8[rule, stream ordinal]: 1 where a rule looks; last, at no stream's
     spans: Any  # int64[rule, class index, 2]: first bit and count of the field that it damages
     templates: Any  # TEMPLATE, of all rules one behind the other
     patches: Any  # PATCH, of all templates one behind the other
@@ -73,7 +73,7 @@ class Engine(NamedTuple):
     reached: Any  # int64[stream ordinal]: position behind the farthest frame so far
     sessions: Any  # SESSION
     attempts: Any  # int64, see `sessions`
-    orders: Any  # int64[link, class index, stream ordinal]: frames without a position so far
+    orders: Any  # int64[link, class index, stream ordinal]: unplaced so far; last, of no stream
     datagrams: Any  # int64[link, 4]
     frames: Any  # int64[link, class index, FRAME_COLUMNS]
     decisions: Any  # DECISION, emptied by the owner
@@ -99,8 +99,9 @@ def make_engine(case: Case, *, datagram_length_max: int, envelope_length_max: in
     frames_max = 1 + datagram_length_max // FRAME_ALIGNMENT
     stream_ids = sorted(traffic.stream_id for traffic in case.traffic)
     regions = sum(region_slots(traffic.term_length) for traffic in case.traffic)
-    links, classes, streams = len(LINKS), len(CLASSES), len(stream_ids)
-    sessions = SESSIONS_PER_STREAM * len(case.traffic)
+    links, classes, streams = len(case.link_names), len(CLASSES), len(stream_ids)
+    pairs = links // 2
+    sessions = SESSIONS_PER_STREAM * len(case.traffic) * pairs
     one_datagrams, one_bytes = spread(
         state, frames_max, datagram_length_max, envelope_length_max + 64
     )
@@ -111,18 +112,20 @@ def make_engine(case: Case, *, datagram_length_max: int, envelope_length_max: in
         templates=templates,
         patches=patches,
         template_buf=template_buf,
-        chains=np.zeros((len(rules), sessions + links * classes * streams), dtype=np.uint8),
+        chains=np.zeros((len(rules), sessions + links * classes * (streams + 1)), dtype=np.uint8),
         tallies=np.zeros((len(rules), 2), dtype=np.int64),
         awake_since_ns=np.zeros(len(rules), dtype=np.int64),
         streams=np.array(stream_ids, dtype=np.int64),
         stream_ends=stream_ends(case),
         reached=np.zeros(streams, dtype=np.int64),
         sessions=np.zeros(sessions, dtype=SESSION),
-        attempts=np.zeros(SESSIONS_PER_STREAM * regions, dtype=np.int64),
-        orders=np.zeros((links, classes, streams), dtype=np.int64),
+        attempts=np.zeros(SESSIONS_PER_STREAM * regions * pairs, dtype=np.int64),
+        orders=np.zeros((links, classes, streams + 1), dtype=np.int64),
         datagrams=np.zeros((links, 4), dtype=np.int64),
         frames=np.zeros((links, classes, FRAME_COLUMNS), dtype=np.int64),
-        decisions=np.zeros(max(DECISIONS_KEPT_MIN, 2 * BATCH_MAX * frames_max), dtype=DECISION),
+        decisions=np.zeros(
+            pairs * max(DECISIONS_KEPT_MIN, 2 * BATCH_MAX * frames_max), dtype=DECISION
+        ),
         row=np.zeros(1, dtype=FRAME),
         values=np.zeros(len(SOURCES), dtype=np.int64),
         copies=np.zeros((frames_max, 2), dtype=np.int64),

@@ -74,40 +74,42 @@ _GAP_GOOD, _BURST_GOOD, _BURST_BAD, _GAP_BAD = range(4)
 
 
 class Weather(NamedTuple):
-    """Settings, state and accounts of both directions, and the packets that are under way."""
+    """Settings, state and accounts of all directions, and the packets that are under way."""
 
-    settings: Any  # int64[2, SETTINGS]
-    jitters: Any  # int64[2, JITTERS]: by a draw's leading bits, what to add to the delay
-    state: Any  # int64[2, 5]
-    counts: Any  # int64[2, 9]
-    frames: Any  # int64[2, classes, 3]
-    lates: Any  # int64[2, buckets]
+    settings: Any  # int64[link, SETTINGS]
+    jitters: Any  # int64[link, JITTERS]: by a draw's leading bits, what to add to the delay
+    state: Any  # int64[link, 5]
+    counts: Any  # int64[link, 9]
+    frames: Any  # int64[link, classes, 3]
+    lates: Any  # int64[link, buckets]
     codes: Any  # int64: frame class codes
     rows: Any  # FRAME, scratch
     waiting: Waiting
     seed: Any  # int64[1]
-    netem: Any  # int64[1]: 1 where a refused packet is one that netem's queue had no room for
+    netem: Any  # int64[port]: 1 where a refused packet is one that netem's queue took
 
 
 def make_weather(case: Case, packet_length_max: int) -> Weather:
     """The weather of a case, not yet begun; without any, no memory is taken for it."""
-    ours = case.weather if case.backend == "relay" else ()
+    ours = [each for each in case.weather if case.backend_of(each.link) == "relay"]
+    names = case.link_names
+    links = len(names)
     slots = 1
     if ours:
         most = POOL_BYTES_MAX // packet_length_max
         slots = max(POOL_SLOTS_MIN, min(most, sum(limit(each) for each in ours)))
     return Weather(
-        settings=settings(ours),
-        jitters=jitters(ours),
-        state=np.zeros((2, 5), dtype=np.int64),
-        counts=np.zeros((2, 9), dtype=np.int64),
-        frames=np.zeros((2, len(CLASSES), 3), dtype=np.int64),
-        lates=np.zeros((2, LATE_BUCKETS), dtype=np.int64),
+        settings=settings(ours, names),
+        jitters=jitters(ours, names),
+        state=np.zeros((links, 5), dtype=np.int64),
+        counts=np.zeros((links, 9), dtype=np.int64),
+        frames=np.zeros((links, len(CLASSES), 3), dtype=np.int64),
+        lates=np.zeros((links, LATE_BUCKETS), dtype=np.int64),
         codes=np.array(CLASSES, dtype=np.int64),
         rows=np.zeros(1 + packet_length_max // FRAME_ALIGNMENT, dtype=FRAME),
         waiting=make_waiting(slots, packet_length_max if ours else 1),
         seed=np.array([case.seed], dtype=np.int64),
-        netem=np.array([behind_netem(case)], dtype=np.int64),
+        netem=behind_netem(case),
     )
 
 

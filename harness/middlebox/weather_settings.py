@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scenario.case import LINK_NAMES, Case
+from harness.scenario.case import Case
 from harness.scenario.jitter import JITTERS, deviations
 from harness.scenario.units import BILLION
 from harness.scenario.weather_case import WeatherCase
@@ -38,11 +38,11 @@ def threshold(share_ppb: int) -> int:
     return (share_ppb << DRAW_BITS) // BILLION
 
 
-def settings(weather: Iterable[WeatherCase]) -> NDArray[Any]:
-    """Everything but the jitter, int64[2, SETTINGS]."""
-    table = np.zeros((2, SETTINGS), dtype=np.int64)
+def settings(weather: Iterable[WeatherCase], link_names: tuple[str, ...]) -> NDArray[Any]:
+    """Everything but the jitter, int64[links, SETTINGS]."""
+    table = np.zeros((len(link_names), SETTINGS), dtype=np.int64)
     for each in weather:
-        row = table[LINK_NAMES.index(each.link)]
+        row = table[link_names.index(each.link)]
         row[ON] = 1
         row[DELAY_NS] = each.delay_ns
         row[RATE] = each.rate_bits_per_s
@@ -58,16 +58,19 @@ def settings(weather: Iterable[WeatherCase]) -> NDArray[Any]:
     return table
 
 
-def jitters(weather: Iterable[WeatherCase]) -> NDArray[Any]:
-    """What a draw adds to the delay, int64[2, JITTERS], in nanoseconds."""
-    table = np.zeros((2, JITTERS), dtype=np.int64)
+def jitters(weather: Iterable[WeatherCase], link_names: tuple[str, ...]) -> NDArray[Any]:
+    """What a draw adds to the delay, int64[links, JITTERS], in nanoseconds."""
+    table = np.zeros((len(link_names), JITTERS), dtype=np.int64)
     for each in weather:
         if each.jitter_ns:
             shape = deviations(each.distribution)
-            table[LINK_NAMES.index(each.link)] = np.rint(shape * each.jitter_ns)
+            table[link_names.index(each.link)] = np.rint(shape * each.jitter_ns)
     return table
 
 
-def behind_netem(case: Case) -> int:
-    """1 where the kernel's queue is part of the weather, so that a full one is no failure."""
-    return int(case.backend == "netem" and any(each.queue_packets for each in case.weather))
+def behind_netem(case: Case) -> NDArray[np.int64]:
+    """By port, 1 where the kernel's queue is part of the weather: a full one is no failure."""
+    found = np.zeros(len(case.hosts), dtype=np.int64)
+    if any(each.queue_packets and case.backend_of(each.link) == "netem" for each in case.weather):
+        found[:] = 1
+    return found

@@ -161,9 +161,8 @@ class ComposeLab:
     def interface(self, host: str) -> str:
         return self._interfaces[host]
 
-    def mid_interfaces(self) -> tuple[str, str]:
-        left, right = self.topology.between
-        return self._interfaces[f"{MID}-{left}"], self._interfaces[f"{MID}-{right}"]
+    def mid_interfaces(self) -> tuple[str, ...]:
+        return tuple(self._interfaces[f"{MID}-{host}"] for host in self.topology.between)
 
     def python(self, place: str) -> str:
         return PYTHON

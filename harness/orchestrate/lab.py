@@ -66,8 +66,8 @@ class Lab(Protocol):
     def interface(self, host: str) -> str:
         """Return the name of the host's interface towards the middlebox."""
 
-    def mid_interfaces(self) -> tuple[str, str]:
-        """Return the middlebox's interfaces towards the link's first and second host."""
+    def mid_interfaces(self) -> tuple[str, ...]:
+        """Return the middlebox's interfaces towards the hosts, in the order of the case's hosts."""
 
     def python(self, place: str) -> str:
         """Return the Python interpreter to name as argv[0] of our own programs in this place."""

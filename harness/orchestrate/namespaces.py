@@ -117,9 +117,8 @@ class NetnsLab:
     def interface(self, host: str) -> str:
         return HOST_INTERFACE
 
-    def mid_interfaces(self) -> tuple[str, str]:
-        left, right = self.topology.between
-        return f"to-{left}", f"to-{right}"
+    def mid_interfaces(self) -> tuple[str, ...]:
+        return tuple(f"to-{host}" for host in self.topology.between)
 
     def python(self, place: str) -> str:
         return sys.executable

@@ -17,7 +17,7 @@ from harness.netem.readback import Applied, differences, parse
 from harness.netem.render import arguments
 from harness.orchestrate.lab import MID, Lab, LabError
 from harness.orchestrate.traffic import Unsupported
-from harness.scenario.case import LINK_NAMES, Case
+from harness.scenario.case import Case
 
 COMMAND_TIMEOUT_S = 30.0
 DRAIN_TIMEOUT_S = 15.0
@@ -32,9 +32,12 @@ class Netem:
     def __init__(self, lab: Lab, case: Case, log: Path) -> None:
         self._lab = lab
         self._log = log
-        left, right = lab.mid_interfaces()
-        self._interfaces = dict(zip(LINK_NAMES, (right, left), strict=True))
-        self._weather = case.weather
+        facing = dict(zip((host.name for host in case.hosts), lab.mid_interfaces(), strict=True))
+        self._interfaces = {
+            name: facing[receiver]
+            for name, (_, receiver) in zip(case.link_names, case.directions, strict=True)
+        }
+        self._weather = [each for each in case.weather if case.backend_of(each.link) == "netem"]
         self.account = NetemAccount({})
 
     def apply(self) -> None:

@@ -25,6 +25,7 @@ from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed
 from harness.orchestrate.weather import Weather
 from harness.scenario.channel import parse_channel
+from harness.scenario.weather_sense import shared_problems
 from harness.topology import model as topology
 from harness.verdict.judge import judge
 
@@ -68,6 +69,9 @@ def _walk(order: Order, tell: Tell, cancellation: Cancellation) -> None:
     try:
         if order.fidelity not in order.scenario.fidelity:
             raise Unsupported(f"the scenario is not made for fidelity {order.fidelity}")
+        impossible = next(shared_problems(order.scenario.network.all_links), None)
+        if impossible is not None:
+            raise Unsupported(impossible.text)
         if order.tested.missing:
             raise Unsupported(order.tested.missing)
         run.forward()
@@ -99,7 +103,7 @@ def _lab(order: Order) -> Lab:
     laid_out = topology.build(
         order.run_id,
         scenario.network.hosts,
-        scenario.network.link.between,
+        scenario.network.joined,
         datagram_length_max=max(
             (parse_channel(each.channel).mtu for each in scenario.traffic), default=0
         ),

@@ -37,7 +37,7 @@ from harness.orchestrate.subject import CANNOT_START_EXIT_CODES, Pair, Subject
 from harness.orchestrate.watch import RunFailed, Watched
 from harness.scenario.case import Case, resolve
 from harness.scenario.case import Payload as CasePayload
-from harness.scenario.model import Scenario
+from harness.scenario.model import Scenario, Traffic
 from harness.uml.boot import INSIDE_VARIABLE
 
 READY_TIMEOUT_S = 300.0
@@ -72,7 +72,7 @@ class Order:
 
     def side(self, host: str) -> str:
         """Which side of the pair a host is."""
-        return "publisher" if host == self.scenario.traffic[0].from_host else "subscriber"
+        return "publisher" if host in self.scenario.traffic[0].from_hosts else "subscriber"
 
     def subject(self, host: str) -> Subject:
         """Who is tested on a host."""
@@ -185,7 +185,7 @@ class Run:
     def _change_weather(self) -> None:
         """Let netem begin where it is asked for; the relay begins by itself."""
         assert self._case is not None
-        if self._case.backend == "netem":
+        if any(self._case.backend_of(each.link) == "netem" for each in self._case.weather):
             self._netem = Netem(self.lab, self._case, self.order.folder.netem_log)
             self._netem.apply()
 
@@ -196,25 +196,39 @@ class Run:
 
     def _subscribe(self) -> None:
         subscribers = [
-            self._start_workload("subscriber", each.to_host, each.id)
+            self._start_workload("subscriber", host, each)
             for each in self.order.scenario.traffic
+            for host in each.to_hosts
         ]
         self._await("subscribers", subscribers, _says_ready)
 
     def _traffic(self) -> None:
+        twins = []
         for each in self.order.scenario.traffic:
-            self._start_workload("publisher", each.from_host, each.id)
+            started = [self._start_workload("publisher", host, each) for host in each.from_hosts]
+            twins += started if len(started) > 1 else []
+        self._let_begin(twins)
         self._start_saboteur()
         traffic.watch_to_the_end(
             workloads=self._of("publisher", "subscriber"),
             wanted=self._of("capture", "relay", "driver", "sampler"),
-            total_bytes=sum(each.content.total_bytes for each in self.order.scenario.traffic),
+            total_bytes=sum(
+                each.content.total_bytes * len(each.to_hosts)
+                for each in self.order.scenario.traffic
+            ),
             wall_s=self.order.scenario.budget.wall_ns / 1e9,
             start_s=READY_TIMEOUT_S,
             tell=self._tell,
         )
         # A sabotage that did not take place must not pass for one that the judge overlooked.
         watch.require_success(self._of("saboteur"), STOP_TIMEOUT_S)
+
+    def _let_begin(self, twins: Sequence[Watched]) -> None:
+        """Let publishers of one stream begin together, when each of them is connected."""
+        if twins:
+            self._await("publishers", twins, _says_ready)
+            for each in twins:
+                each.process.tell(signal.SIGUSR1)
 
     # ---- the way back ----
 
@@ -338,12 +352,10 @@ class Run:
 
     def _start_relay(self) -> Watched:
         folder = self.order.folder
-        left, right = self.lab.mid_interfaces()
         argv = subject.relay_command(
             self.lab.python(MID),
             case=self.lab.path(folder.case),
-            left=left,
-            right=right,
+            interfaces=self.lab.mid_interfaces(),
             out=self.lab.path(folder.path),
         )
         return self._spawn("relay", MID, argv, folder.relay_log)
@@ -372,17 +384,19 @@ class Run:
         )
         return self._spawn("sampler", host, argv, files.sampler_log)
 
-    def _start_workload(self, role: str, host: str, traffic_id: str) -> Watched:
+    def _start_workload(self, role: str, host: str, stream: Traffic) -> Watched:
         files = self.order.folder.host(host)
-        log = files.saboteur_log if role == "saboteur" else getattr(files, role)(traffic_id).log
+        log = files.saboteur_log if role == "saboteur" else getattr(files, role)(stream.id).log
+        ends = stream.from_hosts if role == "publisher" else stream.to_hosts
         tested = self.order.subject(host)
         argv = tested.workload_command(
             self.lab.python(host),
             role,
             case=self.lab.path(self.order.folder.case),
-            traffic=traffic_id,
+            traffic=stream.id,
             directory=self._directory(host),
             out=self.lab.path(files.path),
+            host=host if len(ends) > 1 else "",
         )
         argv += subject.sabotage_arguments(role, self.order.sabotage)
         return self._spawn(role, host, argv, log, tested.variables(*self._where(host)))
@@ -390,7 +404,7 @@ class Run:
     def _start_saboteur(self) -> None:
         if subject.SABOTAGE_ROLES.get(self.order.sabotage) == "saboteur":
             first = self.order.scenario.traffic[0]
-            self._start_workload("saboteur", first.to_host, first.id)
+            self._start_workload("saboteur", first.to_host, first)
 
 
 def _has_taken_all(capture: Watched) -> bool:

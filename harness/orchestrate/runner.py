@@ -31,8 +31,9 @@ from harness.orchestrate.suite import (
 )
 from harness.scenario.case import run_seeds
 from harness.scenario.known import KnownFailure
+from harness.scenario.link_case import Backend
 from harness.scenario.loader import load_scenario
-from harness.scenario.model import Backend, Scenario
+from harness.scenario.model import Scenario
 
 __all__ = ["RunResult", "SuiteResult", "plan", "run_suite"]
 
@@ -56,11 +57,9 @@ def plan(
 
 def _with(scenario: Scenario, backend: Backend | None) -> Scenario:
     """A scenario with another backend for its weather."""
-    if backend is None or not scenario.network.link.weather:
+    if backend is None:
         return scenario
-    link = scenario.network.link.model_copy(update={"backend": backend})
-    network = scenario.network.model_copy(update={"link": link})
-    return scenario.model_copy(update={"network": network})
+    return scenario.model_copy(update={"network": scenario.network.with_backend(backend)})
 
 
 def run_suite(

@@ -67,7 +67,7 @@ class SimulatedLab:
     def interface(self, host: str) -> str:
         raise LabError(f"host {host} is simulated and has no interface")
 
-    def mid_interfaces(self) -> tuple[str, str]:
+    def mid_interfaces(self) -> tuple[str, ...]:
         raise LabError("the middlebox is simulated and has no interfaces")
 
     def python(self, place: str) -> str:

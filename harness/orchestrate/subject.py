@@ -4,7 +4,7 @@
     publisher   python -m harness.workload publisher --case F --traffic ID --aeron-dir D --out DIR
     subscriber  python -m harness.workload subscriber ... (the same)
     saboteur    python -m harness.workload saboteur ... --sabotage NAME (the same)
-    relay       python -m harness.middlebox --case F --left IF --right IF --out DIR
+    relay       python -m harness.middlebox --case F --interface IF ... --out DIR
     simulator   python -m harness.simulator run --case F --out DIR --memory DIR
     sampler     python -m harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
@@ -15,7 +15,7 @@ failed them, or with 127 if it cannot do what the scenario asks for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,12 +81,22 @@ class Subject:
         }
 
     def workload_command(
-        self, python: str, role: str, *, case: str, traffic: str, directory: str, out: str
+        self,
+        python: str,
+        role: str,
+        *,
+        case: str,
+        traffic: str,
+        directory: str,
+        out: str,
+        host: str = "",
     ) -> list[str]:
+        """Return the command line of a workload; `host` tells which end of several it is."""
         return [
             *(python, *self.workload, role),
             *("--case", case),
             *("--traffic", traffic),
+            *(("--host", host) if host else ()),
             *("--aeron-dir", directory),
             *("--out", out),
         ]
@@ -148,12 +158,11 @@ def sabotage_arguments(role: str, sabotage: str) -> list[str]:
     return ["--sabotage", sabotage] if SABOTAGE_ROLES.get(sabotage) == role else []
 
 
-def relay_command(python: str, *, case: str, left: str, right: str, out: str) -> list[str]:
+def relay_command(python: str, *, case: str, interfaces: Sequence[str], out: str) -> list[str]:
     return [
         *(python, "-m", "harness.middlebox"),
         *("--case", case),
-        *("--left", left),
-        *("--right", right),
+        *(word for each in interfaces for word in ("--interface", each)),
         *("--out", out),
     ]
 

@@ -144,8 +144,8 @@ class SuiteUnderWay:
         for side, tested in zip(("publisher", "subscriber"), common.tested, strict=True):
             if tested.name != OURS.name:
                 command += [f"--{side}", tested.name]
-        if planned.scenario.network.link.weather:
-            command += ["--backend", planned.scenario.network.link.backend]
+        if backend := planned.scenario.network.weather_backend:
+            command += ["--backend", backend]
         if INSIDE_VARIABLE in os.environ:
             command += ["--kernel", os.environ[INSIDE_VARIABLE]]
         if common.payload.source:

@@ -12,17 +12,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from harness.scenario.channel import fill_in, parse_channel
-from harness.scenario.fault_case import FaultCase, LinkName, resolve_fault
-from harness.scenario.fault_sense import link_directions
-from harness.scenario.model import LONGEST, SEED_MAX, Scenario, Traffic
+from harness.scenario.fault_case import FaultCase, resolve_fault
+from harness.scenario.fault_sense import rule_directions
+from harness.scenario.link_case import LINK_NAMES, Backend, LinkCase, directions, link_names
+from harness.scenario.model import SEED_MAX, Scenario
 from harness.scenario.part import Part
-from harness.scenario.sense import longest_message
+from harness.scenario.traffic_case import TrafficCase, resolve_traffic
 from harness.scenario.weather_case import WeatherCase, weather_case
+from harness.scenario.weather_sense import BOTH
 
 SCHEMA: Literal["windtunnel-case/1"] = "windtunnel-case/1"
-LINK_NAMES: tuple[LinkName, LinkName] = ("a->b", "b->a")
-"""Link directions in ledger and decision log: `a` is the link's first host, `b` its second."""
+__all__ = ["LINK_NAMES", "Case", "CheckCase", "HostCase", "LinkCase", "Payload", "TrafficCase"]
 
 
 class Payload(Part):
@@ -40,33 +40,6 @@ class HostCase(Part):
     address: str
 
 
-class TrafficCase(Part):
-    """One stream: who sends what to whom."""
-
-    id: str
-    ordinal: int
-    """Place among the case's streams in order of stream id, from 0."""
-    stream_id: int
-    from_host: str
-    to_host: str
-    publication: Literal["exclusive", "concurrent"]
-    channel: str
-    receive: str
-    port: int
-    """UDP port on the subscriber's host."""
-    reliable: bool
-    term_length: int
-    mtu: int
-    initial_term_id: int | None
-    """None when the driver chooses it."""
-    initial_position: int
-    receiver_window_bytes: int | None
-    """None when the driver's default holds."""
-    total_bytes: int
-    shortest_bytes: int
-    longest_bytes: int
-
-
 class CheckCase(Part):
     """A check of the subject, by name."""
 
@@ -82,18 +55,44 @@ class Case(Part):
     about: str
     seed: int
     fidelity: Literal["netns", "compose", "sim"]
-    hosts: tuple[HostCase, HostCase]
-    """The link's first and second host."""
+    hosts: tuple[HostCase, ...] = Field(min_length=2)
+    """In the order of the middlebox's interfaces: of one link, its first and its second host."""
     payload: Payload
     traffic: tuple[TrafficCase, ...]
     faults: tuple[FaultCase, ...]
     expect: tuple[CheckCase, ...]
     wall_ns: int
     """Longest time that the run may take."""
-    backend: Literal["relay", "netem"] = "relay"
-    """Who delivers the weather."""
+    backend: Backend = "relay"
+    """Who delivers the weather, of the only link or of the first."""
     weather: tuple[WeatherCase, ...] = ()
     """At most one a link direction."""
+    links: tuple[LinkCase, ...] = ()
+    """All links where there are several; else one joins the two hosts."""
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        """Names of the link directions, by code."""
+        return link_names(self.links)
+
+    @property
+    def directions(self) -> tuple[tuple[str, str], ...]:
+        """Sending and receiving host of each link direction, by code."""
+        if self.links:
+            return directions(self.links)
+        first, second = (each.name for each in self.hosts)
+        return ((first, second), (second, first))
+
+    def link_between(self, sender: str, receiver: str) -> int:
+        """The code of a link direction; -1 if no link joins the two."""
+        wanted = (sender, receiver)
+        return self.directions.index(wanted) if wanted in self.directions else -1
+
+    def backend_of(self, link: str) -> Backend:
+        """Who delivers the weather of a link direction."""
+        if not self.links:
+            return self.backend
+        return self.links[self.link_names.index(link) // 2].backend
 
     def address(self, host: str) -> str:
         return next(each.address for each in self.hosts if each.name == host)
@@ -138,78 +137,53 @@ def resolve(
 ) -> Case:
     """Fill in everything that a scenario leaves to defaults, to the lab and to the command line."""
     stream_ids = sorted(traffic.stream_id for traffic in scenario.traffic)
-    first, second = scenario.network.link.between
+    network = scenario.network
+    several = network.all_links if len(network.all_links) > 1 else ()
     return Case(
         name=scenario.name,
         about=scenario.about,
         seed=seed,
         fidelity=fidelity,
-        hosts=(
-            HostCase(name=first, address=addresses[first]),
-            HostCase(name=second, address=addresses[second]),
-        ),
+        hosts=tuple(HostCase(name=each, address=addresses[each]) for each in network.joined),
         payload=payload,
         traffic=tuple(
-            _traffic(each, stream_ids.index(each.stream_id), addresses) for each in scenario.traffic
+            resolve_traffic(each, stream_ids.index(each.stream_id), addresses)
+            for each in scenario.traffic
         ),
         faults=_faults(scenario),
         expect=tuple(
             CheckCase(name=check.name, arguments=check.arguments) for check in scenario.expect
         ),
         wall_ns=scenario.budget.wall_ns,
-        backend=scenario.network.link.backend,
+        backend=network.all_links[0].backend,
         weather=_weather(scenario),
+        links=tuple(LinkCase(between=each.between, backend=each.backend) for each in several),
     )
 
 
-def _traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]) -> TrafficCase:
-    channel, receive = parse_channel(traffic.channel), parse_channel(traffic.receive)
-    message = traffic.content.message
-    longest = message.longest_bytes
-    if longest == LONGEST:
-        longest = longest_message(channel.term_length)
-    return TrafficCase(
-        id=traffic.id,
-        ordinal=ordinal,
-        stream_id=traffic.stream_id,
-        from_host=traffic.from_host,
-        to_host=traffic.to_host,
-        publication=traffic.publication,
-        channel=fill_in(traffic.channel, addresses),
-        receive=fill_in(traffic.receive, addresses),
-        port=channel.endpoint_port,
-        reliable=receive.reliable,
-        term_length=channel.term_length,
-        mtu=channel.mtu,
-        initial_term_id=channel.initial_term_id,
-        initial_position=channel.initial_position,
-        receiver_window_bytes=receive.receiver_window_bytes,
-        total_bytes=traffic.content.total_bytes,
-        shortest_bytes=message.shortest_bytes,
-        longest_bytes=longest,
-    )
+def _names(scenario: Scenario) -> dict[tuple[str, str], str]:
+    """What each direction is called, by its sending and receiving host."""
+    links = [LinkCase(between=each.between) for each in scenario.network.all_links]
+    names = link_names(links if len(links) > 1 else ())
+    return dict(zip(directions(links), names, strict=True))
 
 
 def _weather(scenario: Scenario) -> tuple[WeatherCase, ...]:
-    first, second = scenario.network.link.between
-    names = {(first, second): LINK_NAMES[0], (second, first): LINK_NAMES[1]}
+    names = _names(scenario)
     return tuple(
         weather_case(names[direction], weather)
-        for link, weather in scenario.network.link.weather.items()
-        for direction in link_directions(scenario, link)
+        for link in scenario.network.all_links
+        for key, weather in link.weather.items()
+        for direction in directions([LinkCase(between=link.between)])
+        if key in (BOTH, "->".join(direction))
     )
 
 
 def _faults(scenario: Scenario) -> tuple[FaultCase, ...]:
-    first, second = scenario.network.link.between
-    names = {(first, second): LINK_NAMES[0], (second, first): LINK_NAMES[1]}
+    names = _names(scenario)
     stream_ids = sorted(traffic.stream_id for traffic in scenario.traffic)
     ordinals = {stream_id: ordinal for ordinal, stream_id in enumerate(stream_ids)}
     return tuple(
-        resolve_fault(
-            fault,
-            ordinals,
-            [names[each] for each in link_directions(scenario, fault.where.link)],
-        )
+        resolve_fault(fault, ordinals, [names[each] for each in rule_directions(scenario, fault)])
         for fault in scenario.faults
     )

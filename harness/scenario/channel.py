@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.scenario.flow_control import FlowControl, parse_flow_control
+
 TERM_LENGTH_MIN = 64 * 1024
 TERM_LENGTH_MAX = 1 << 30
 TERM_LENGTH_DEFAULT = 16 * 1024 * 1024
@@ -17,6 +19,10 @@ MTU_DEFAULT = 1408
 MTU_MAX = 65504
 HEADER_LENGTH = 32
 ALIGNMENT = 32
+MULTICAST_FIRST, MULTICAST_LAST = 224, 239
+"""First bytes of IPv4 multicast groups."""
+SELF = "self"
+"""In place of a host's name: the one whose channel it is."""
 
 _PREFIX = "aeron:udp?"
 _SIZE = re.compile(r"(\d+)([kmgKMG]?)")
@@ -39,6 +45,58 @@ class Channel:
     @property
     def endpoint_port(self) -> int:
         return self._endpoint()[1]
+
+    @property
+    def has_endpoint(self) -> bool:
+        return "endpoint" in self.parameters
+
+    @property
+    def is_multicast(self) -> bool:
+        """Whether the endpoint is an IPv4 multicast group."""
+        first = self.parameters.get("endpoint", "").partition(".")[0]
+        return first.isdigit() and MULTICAST_FIRST <= int(first) <= MULTICAST_LAST
+
+    @property
+    def control_mode(self) -> str:
+        """`dynamic`, `manual`, or nothing for a channel with one destination."""
+        return self.parameters.get("control-mode", "")
+
+    @property
+    def control(self) -> tuple[str, int] | None:
+        """Host and port of the control address; None without one."""
+        return self._address("control") if "control" in self.parameters else None
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it may have several destinations."""
+        return self.is_multicast or self.control_mode in ("dynamic", "manual")
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All UDP ports that it names."""
+        names = [name for name in ("endpoint", "control") if name in self.parameters]
+        return tuple(self._address(name)[1] for name in names)
+
+    @property
+    def group_tag(self) -> int | None:
+        """What a receiver tells of itself; None if it tells nothing."""
+        text = self.parameters.get("gtag")
+        if text is None:
+            return None
+        if not re.fullmatch(r"-?\d+", text):
+            raise ValueError(f"gtag={text}: expected a whole number")
+        return int(text)
+
+    @property
+    def flow_control(self) -> FlowControl:
+        """Whose windows bind the sender."""
+        text = self.parameters.get("fc")
+        return parse_flow_control(text) if text else FlowControl("max")
+
+    @property
+    def session_id(self) -> int | None:
+        """None when the driver chooses it."""
+        return self._id("session-id")
 
     @property
     def term_length(self) -> int:
@@ -100,9 +158,12 @@ class Channel:
         return count * self.term_length + offset
 
     def _endpoint(self) -> tuple[str, int]:
-        host, _, port = self.parameters.get("endpoint", "").rpartition(":")
+        return self._address("endpoint")
+
+    def _address(self, name: str) -> tuple[str, int]:
+        host, _, port = self.parameters.get(name, "").rpartition(":")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ValueError("expected endpoint=HOST:PORT with a port from 1 to 65535")
+            raise ValueError(f"expected {name}=HOST:PORT with a port from 1 to 65535")
         return host, int(port)
 
     def _size(self, name: str, default: int) -> int:
@@ -133,7 +194,7 @@ _START = ("init-term-id", "term-id", "term-offset")
 
 
 def parse_channel(text: str) -> Channel:
-    """Split a channel into its parameters; only unicast UDP is known."""
+    """Split a channel into its parameters; only UDP is known."""
     if not text.startswith(_PREFIX):
         raise ValueError(f"expected a channel that starts with {_PREFIX}, found {text!r}")
     parameters: dict[str, str] = {}

@@ -32,13 +32,14 @@ def expected_faults(case: Case, fault: FaultCase) -> float:
     """About how many DATA frames a rule will act on, with those sent again after a loss."""
     total = 0.0
     for traffic in case.traffic:
-        forward = "a->b" if traffic.from_host == case.hosts[0].name else "b->a"
-        if "DATA" not in fault.frame_types or forward not in fault.links:
-            continue
-        frames = expected_data_frames(traffic)
-        if traffic.reliable:
-            frames /= 1 - min(_loss(case, forward), 0.99)
-        total += frames * fault.share
+        for flow in traffic.flows:
+            forward = case.link_names[case.link_between(flow.from_host, flow.to_host)]
+            if "DATA" not in fault.frame_types or forward not in fault.links:
+                continue
+            frames = expected_data_frames(traffic)
+            if traffic.reliable:
+                frames /= 1 - min(_loss(case, forward), 0.99)
+            total += frames * fault.share
     return total
 
 
@@ -57,13 +58,14 @@ def _loss(case: Case, link: str) -> float:
 
 
 def _lines(case: Case) -> Iterator[str]:
-    first, second = case.hosts
     yield f"{case.name}  (seed {case.seed}, {case.fidelity})"
     yield ""
     for line in case.about.strip().splitlines():
         yield f"  {line}"
     yield ""
-    yield f"hosts     {first.name} at {first.address}, {second.name} at {second.address}"
+    yield "hosts     " + ", ".join(f"{each.name} at {each.address}" for each in case.hosts)
+    if case.links:
+        yield "links     " + ", ".join(" and ".join(each.between) for each in case.links)
     yield f"payload   {case.payload.path}, {case.payload.length_bytes} bytes"
     yield f"budget    {format_duration(case.wall_ns)} of real time"
     for traffic in case.traffic:
@@ -84,10 +86,14 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
     kind = "reliable" if traffic.reliable else "unreliable"
     initial = "chosen by the driver" if traffic.initial_term_id is None else traffic.initial_term_id
     window = traffic.receiver_window_bytes
-    yield f"traffic   {traffic.id}: {traffic.from_host} to {traffic.to_host}, {kind}"
+    ways = f"{', '.join(traffic.publishers)} to {', '.join(traffic.subscribers)}"
+    yield f"traffic   {traffic.id}: {ways}, {kind}"
     yield f"  stream {traffic.stream_id}, {traffic.publication} publication, port {traffic.port}"
-    yield f"  send      {traffic.channel}"
-    yield f"  receive   {traffic.receive}"
+    yield from _channels("send", traffic.channel, traffic.channels, traffic.destinations)
+    sources = tuple(f"{host}: {source}" for host, source in traffic.sources)
+    yield from _channels("receive", traffic.receive, traffic.receives, sources)
+    if traffic.partial:
+        yield f"  {', '.join(traffic.partial)} may be cut off before the end"
     yield (
         f"  term {format_bytes(traffic.term_length)}, mtu {traffic.mtu}, "
         f"initial term id {initial}, window {'default' if window is None else format_bytes(window)}"
@@ -97,6 +103,18 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         f"{traffic.longest_bytes} bytes, about {expected_data_frames(traffic):.0f} DATA frames, "
         f"{_terms(traffic)} terms"
     )
+
+
+def _channels(
+    verb: str, only: str, by_host: tuple[tuple[str, str], ...], added: tuple[str, ...]
+) -> Iterator[str]:
+    """The channel of the one end, or each host's, and what is added to it."""
+    if not by_host:
+        yield f"  {verb:<9} {only}"
+    for host, channel in by_host:
+        yield f"  {verb:<9} {host}: {channel}"
+    for channel in added:
+        yield f"  {'and adds':<9} {channel}"
 
 
 def _terms(traffic: TrafficCase) -> int:

@@ -22,13 +22,18 @@ CONTROL: tuple[FrameType, ...] = ("SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETU
 ANY: tuple[FrameType, ...] = ("DATA", "PAD", "HEARTBEAT", *CONTROL)
 
 COUNT_MAX = 1 << 31
+LinkPattern = Annotated[
+    str, Field(pattern=r"^(both|(\*|[a-z0-9][a-z0-9-]*)->(\*|[a-z0-9][a-z0-9-]*))$")
+]
 
 
 class Where(Table):
     """The links on which a rule looks at frames."""
 
-    link: str = Field(pattern=r"^(both|[a-z0-9-]+->[a-z0-9-]+)$")
-    """A direction such as `a->b`, or `both`."""
+    links: Annotated[tuple[LinkPattern, ...], BeforeValidator(one_or_many)] = Field(
+        alias="link", strict=False, min_length=1
+    )
+    """A direction such as `a->b`, or a list; `*` for any host; `both` for all directions."""
 
 
 class Flags(Table):

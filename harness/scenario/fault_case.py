@@ -16,7 +16,8 @@ from harness.scenario.fault import COUNT_MAX, Counted, Fault, Reached, What
 from harness.scenario.forged import Forged, ForgedType, flag_bits
 from harness.scenario.part import Part
 
-LinkName = Literal["a->b", "b->a"]
+LinkName = str
+"""Of a link direction, as a case gives it."""
 PlaceKind = Literal["anywhere", "range", "term-start", "term-end", "stream-end"]
 Ending = Literal["time", "frames", "advance", "consumed", "repeated"]
 

@@ -15,6 +15,7 @@ from harness.scenario.units import BILLION
 Direction = tuple[str, str]
 """Sending and receiving host."""
 
+ANY_HOST = "*"
 POSITIONAL = frozenset({"DATA", "PAD"})
 """Frame types that have a place in a stream, and so a neighbour to be swapped with."""
 PLACED = POSITIONAL | {"HEARTBEAT", "SETUP", "SM", "NAK"}
@@ -36,13 +37,30 @@ FIELDLESS = {
 """The types that lack each field."""
 
 
-def link_directions(scenario: Scenario, link: str) -> list[Direction]:
-    """The directions that a rule's link names, as (sending host, receiving host)."""
-    first, second = scenario.network.link.between
-    if link == "both":
-        return [(first, second), (second, first)]
-    sender, _, receiver = link.partition("->")
-    return [(sender, receiver)]
+def rule_directions(scenario: Scenario, fault: Fault) -> list[Direction]:
+    """The directions that a rule names, as (sending host, receiving host), in their order."""
+    found = [each for name in fault.where.links for each in _named(scenario, name)]
+    return list(dict.fromkeys(found))
+
+
+def _named(scenario: Scenario, name: str) -> list[Direction]:
+    """The directions that one name stands for; one that there is not stands for itself."""
+    known = list(_all_directions(scenario))
+    if name == "both":
+        return known
+    sender, _, receiver = name.partition("->")
+    if ANY_HOST not in (sender, receiver):
+        return [(sender, receiver)]
+    matches = [
+        each for each in known if sender in (ANY_HOST, each[0]) and receiver in (ANY_HOST, each[1])
+    ]
+    return matches or [(sender, receiver)]
+
+
+def _all_directions(scenario: Scenario) -> Iterator[Direction]:
+    for link in scenario.network.all_links:
+        yield link.between
+        yield link.between[1], link.between[0]
 
 
 def fault_problems(scenario: Scenario) -> list[Problem]:
@@ -56,11 +74,11 @@ def fault_problems(scenario: Scenario) -> list[Problem]:
 
 
 def _unknown_link(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
-    between = scenario.network.link.between
-    for direction in link_directions(scenario, fault.where.link):
-        if set(direction) != set(between) or direction[0] == direction[1]:
-            known = f"{between[0]}->{between[1]}, {between[1]}->{between[0]} or both"
-            text = f"no link {fault.where.link!r}: expected {known}"
+    known = list(_all_directions(scenario))
+    for direction in rule_directions(scenario, fault):
+        if direction not in known:
+            names = ", ".join("->".join(each) for each in known)
+            text = f"no link {'->'.join(direction)!r}: expected {names} or both"
             yield Problem((*path, "where", "link"), text)
             return
 
@@ -73,7 +91,8 @@ def _rule(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
     seen = _seen(scenario, fault)
     absent = [name for name in what.types if name not in ("CONTROL", "ANY") and name not in seen]
     if absent or not types & seen:
-        text = f"no traffic sends {', '.join(absent or what.types)} over {fault.where.link}"
+        where = ", ".join(fault.where.links)
+        text = f"no traffic sends {', '.join(absent or what.types)} over {where}"
         yield Problem((*path, "what", "type"), text)
     stream_ids = [traffic.stream_id for traffic in scenario.traffic]
     for stream_id in what.streams or ():
@@ -128,11 +147,11 @@ def _unplaced(names: frozenset[str], text: str, path: Path) -> Iterator[Problem]
 def _seen(scenario: Scenario, fault: Fault) -> set[str]:
     """The frame types that the scenario's traffic can send where a rule looks."""
     types: set[str] = set()
-    for direction in link_directions(scenario, fault.where.link):
+    for sender, receiver in rule_directions(scenario, fault):
         for traffic in scenario.traffic:
-            if (traffic.from_host, traffic.to_host) == direction:
+            if sender in traffic.from_hosts and receiver in traffic.to_hosts:
                 types |= FROM_PUBLISHER
-            if (traffic.to_host, traffic.from_host) == direction:
+            if sender in traffic.to_hosts and receiver in traffic.from_hosts:
                 types |= FROM_SUBSCRIBER
     return types
 
@@ -156,7 +175,7 @@ def _looks_at_all(fault: Fault) -> bool:
 
 
 def _matched(scenario: Scenario, fault: Fault) -> set[tuple[Direction, str]]:
-    directions = link_directions(scenario, fault.where.link)
+    directions = rule_directions(scenario, fault)
     return {(direction, name) for direction in directions for name in fault.what.frame_types}
 
 

@@ -16,15 +16,23 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from harness.scenario import applies
 from harness.scenario.fault import Fault
-from harness.scenario.table import NUMBER, Bytes, Duration, Name, Share, Table, quantity
+from harness.scenario.network import HOSTS_MAX, Network
+from harness.scenario.table import (
+    NUMBER,
+    Bytes,
+    Duration,
+    Name,
+    Share,
+    Table,
+    one_or_many,
+    quantity,
+)
 from harness.scenario.units import parse_bytes
-from harness.scenario.weather import Weather
 
 SCHEMA = "windtunnel/1"
 SEED_MAX = (1 << 63) - 1
 FAULTS_MAX = 256
 TRAFFIC_MAX = 256
-Backend = Literal["relay", "netem"]
 LONGEST: Literal["max"] = "max"
 """In place of a message length: the longest that the term length allows."""
 
@@ -54,28 +62,6 @@ class Seeds(Table):
     """How many runs to make. Default 1."""
 
 
-class Link(Table):
-    """The one path between the two hosts."""
-
-    between: tuple[Name, Name] = Field(strict=False)
-    """Its two ends: the first is `a` in the ledger and the decision log, the second `b`."""
-
-    backend: Backend = "relay"
-    """Who delivers the weather: the relay (default), or the kernel's netem behind it."""
-
-    weather: dict[str, Weather] = Field(default_factory=dict)
-    """What befalls every packet, by direction such as `a->b`, or `both`; default nothing."""
-
-
-class Network(Table):
-    """The hosts and what joins them."""
-
-    hosts: tuple[Name, ...] = Field(strict=False, min_length=2, max_length=2)
-    """Names of the hosts; each has a driver."""
-
-    link: Link
-
-
 class MessageLengths(Table):
     """How long messages are: any doubling from the least to the most is equally likely."""
 
@@ -99,8 +85,13 @@ class Content(Table):
     message: MessageLengths = MessageLengths()
 
 
+Channels = dict[Name, str]
+Partners = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(one_or_many)]
+
+
 class Traffic(Table):
-    """One publication on one host and one subscription on the other."""
+    """One stream: who publishes it, and who reads it."""
 
     id: Name
     """Unique in the scenario; names the files of this traffic."""
@@ -108,22 +99,47 @@ class Traffic(Table):
     stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
     """The Aeron stream id; unique in the scenario."""
 
-    from_host: Name = Field(alias="from")
-    """The publisher's host."""
+    from_hosts: Partners = Field(alias="from", strict=False, min_length=1, max_length=HOSTS_MAX)
+    """The publisher's host; of several each sends the very same stream."""
 
-    to_host: Name = Field(alias="to")
-    """The subscriber's host."""
+    to_hosts: Partners = Field(alias="to", strict=False, min_length=1, max_length=HOSTS_MAX)
+    """The subscriber's host, or a list: each reads the whole stream."""
+
+    partial: Partners = Field(default=(), strict=False)
+    """Subscribers that are cut off on purpose, and need not come to the stream's end."""
 
     publication: Literal["exclusive", "concurrent"]
     """The kind of publication."""
 
     channel: str
-    """The publisher's channel; `${b}` stands for the address of host b."""
+    """The publisher's channel; `${b}` stands for the address of host b, `${self}` for its own."""
+
+    channels: Channels = Field(default_factory=dict)
+    """In place of `channel` for some of several publishers, by host."""
+
+    destinations: Texts = Field(default=(), strict=False)
+    """Channels that the publisher adds to a publication with `control-mode=manual`."""
 
     receive: str
     """The subscriber's channel."""
 
+    receives: Channels = Field(default_factory=dict)
+    """In place of `receive` for some of several subscribers, by host."""
+
+    sources: Texts = Field(default=(), strict=False)
+    """Channels that the subscriber adds to a subscription with `control-mode=manual`."""
+
     content: Content
+
+    @property
+    def from_host(self) -> str:
+        """The first publisher's host."""
+        return self.from_hosts[0]
+
+    @property
+    def to_host(self) -> str:
+        """The first subscriber's host."""
+        return self.to_hosts[0]
 
 
 class Check(Table):

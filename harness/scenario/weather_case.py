@@ -13,7 +13,8 @@ from harness.scenario.part import Part
 from harness.scenario.weather import Distribution, Weather
 
 LossModel = Literal["iid", "gilbert-elliott", "four-state"]
-Direction = Literal["a->b", "b->a"]
+Direction = str
+"""A name of a link direction, as a case gives it."""
 _KINDS: dict[LossModel, Kind] = {
     "iid": "independent",
     "gilbert-elliott": "two states",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from harness.scenario.chance_sense import chance_problems
+from harness.scenario.network import Link
 from harness.scenario.problem import Path, Problem
 from harness.scenario.units import BILLION, format_duration
 from harness.scenario.weather import Weather
@@ -13,12 +14,11 @@ PACKET_BITS = 8 * 1_500
 BOTH = "both"
 
 
-def weather_problems(
-    between: tuple[str, str], weather: dict[str, Weather], backend: str
-) -> Iterator[Problem]:
-    """All that cannot be in a link's weather whose tables are each well-formed."""
-    top: Path = ("network", "link", "weather")
-    first, second = between
+def weather_problems(link: Link, at: Path) -> Iterator[Problem]:
+    """All that cannot be in the weather of a link, at a place, whose tables are well-formed."""
+    top: Path = (*at, "weather")
+    first, second = link.between
+    weather = link.weather
     known = (f"{first}->{second}", f"{second}->{first}", BOTH)
     for key, each in weather.items():
         if key not in known:
@@ -26,9 +26,25 @@ def weather_problems(
         elif key == BOTH and len(weather) > 1:
             yield Problem((*top, key), "is not all: a direction has weather of its own")
         yield from _one(each, (*top, key))
-    if backend == "netem" and not weather:
+    if link.backend == "netem" and not weather:
         text = "netem has nothing to deliver: expected weather, or backend relay"
-        yield Problem(("network", "link", "backend"), text)
+        yield Problem((*at, "backend"), text)
+
+
+def shared_problems(links: tuple[Link, ...]) -> Iterator[Problem]:
+    """Netem on the way to a host befalls all that goes there, over whichever link it came."""
+    for index, link in enumerate(links):
+        if link.backend != "netem":
+            continue
+        for receiver, sender in (link.between, link.between[::-1]):
+            others = [each for each in links if each is not link and receiver in each.between]
+            if others and {f"{sender}->{receiver}", BOTH} & set(link.weather):
+                text = (
+                    f"netem cannot tell what goes to {receiver} over this link from what goes "
+                    f"there over {len(others)} others: expected backend relay"
+                )
+                yield Problem(("network", "links", index, "backend"), text)
+                break
 
 
 def _one(weather: Weather, path: Path) -> Iterator[Problem]:

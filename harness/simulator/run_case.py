@@ -55,6 +55,8 @@ class Unsupported(Exception):
 
 def require_supported(case: Case) -> None:
     """Raise Unsupported unless a simulated world has all that a case needs."""
+    if case.links:
+        raise Unsupported(f"sim has two hosts and one link; the case has {len(case.hosts)} hosts")
     for host in case.hosts:
         if ip_address(host.address).version != 4:
             raise Unsupported(f"sim has IPv4 hosts only; {host.name} is {host.address}")

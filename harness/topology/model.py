@@ -1,6 +1,8 @@
 """The network of one run: hosts, each alone in a subnet with the relay, and links between them.
 
     host a --- subnet a --- relay --- subnet b --- host b
+                              |
+                          subnet c --- host c
 
 Every host reaches every other one through the relay only. A topology is complete when it is made:
 names, addresses and MTU never change during a run. Refuses to know whether namespaces or
@@ -44,12 +46,13 @@ class Host:
 
 @dataclass(frozen=True)
 class Topology:
-    """All hosts of a run and the pair that the middlebox joins."""
+    """All hosts of a run, and those that the middlebox joins."""
 
     run_id: str
     token: str
     hosts: tuple[Host, ...]
-    between: tuple[str, str]
+    between: tuple[str, ...]
+    """The hosts in the order of the middlebox's interfaces."""
     mtu: int
 
     def host(self, name: str) -> Host:
@@ -66,19 +69,22 @@ class Topology:
 def build(
     run_id: str,
     hosts: Sequence[str],
-    between: tuple[str, str],
+    between: tuple[str, ...],
     *,
     datagram_length_max: int = 0,
     attempt: int = 0,
 ) -> Topology:
-    """Lay out a run's network; the MTU grows beyond 1500 only if a datagram would not fit."""
+    """Lay out a run's network; the MTU grows beyond 1500 only if a datagram would not fit.
+
+    `between` names the hosts that the middlebox joins, a star with a ray for each.
+    """
     names = list(hosts)
     if len(set(names)) != len(names):
         raise ValueError(f"hosts are named twice in {names}")
     if len(names) > addressing.HOSTS_MAX:
         raise ValueError(f"{len(names)} hosts; a run has room for {addressing.HOSTS_MAX}")
-    if between[0] == between[1] or not set(between) <= set(names):
-        raise ValueError(f"link {between} does not join two of the hosts {names}")
+    if len(between) < 2 or len(set(between)) != len(between) or not set(between) <= set(names):
+        raise ValueError(f"link {between} does not join two of the hosts {names}, or more")
     mtu = max(MTU_DEFAULT, datagram_length_max + UDP_OVERHEAD)
     if mtu > MTU_MAX:
         raise ValueError(f"a datagram of {datagram_length_max} bytes needs an MTU over {MTU_MAX}")

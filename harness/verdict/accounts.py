@@ -18,9 +18,11 @@ from harness.dissect.frames import Frames
 from harness.dissect.layout import FLAG_END_OF_STREAM
 from harness.dissect.pcap import sent_by
 from harness.scenario.case import Case, TrafficCase
+from harness.scenario.channel import parse_channel
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
 from harness.verdict.kind import Kind
+from harness.verdict.outcome import Outcome
 from harness.verdict.recovery import spilled, system_value
 from harness.verdict.window import status_messages
 
@@ -52,7 +54,17 @@ class _Bound:
 def counters_agree_with_packets(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """Each driver's packet counters say what its host's capture shows, in and out."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
-    return [_host_agrees(evidence, host) for host in hosts]
+    dividing = {each.from_host for each in traffics if parse_channel(each.channel).control_mode}
+    joining = {each.to_host for each in traffics if len(each.publishers) > 1}
+    return [
+        _not_judged(host) if host in dividing | joining else _host_agrees(evidence, host)
+        for host in hosts
+    ]
+
+
+def _not_judged(host: str) -> Finding:
+    text = "sends to several destinations or reads from several: what is counted once is not known"
+    return Finding(AGREE, Outcome.INCONCLUSIVE, text, host)
 
 
 def _host_agrees(evidence: Evidence, host: str) -> Finding:
@@ -141,7 +153,7 @@ def _received(
         least, most = int((early & (kinds == kind)).sum()), int((kinds == kind).sum())
         found.append(_Bound(counter, least, most, f"{least} to {most} {what}"))
     wanted = np.zeros(len(arrived), dtype=np.bool_)
-    for traffic in case.traffic:
+    for traffic in (flow for each in case.traffic for flow in each.flows):
         if traffic.to_host == host:
             subscriber = evidence.subscriber(traffic)
             if isinstance(subscriber, Missing):
@@ -151,7 +163,7 @@ def _received(
     least, most = int((wanted & beats).sum()), int(beats.sum())
     what = f"{least} to {most} heartbeats for an image"
     found.append(_Bound(counter_key.HEARTBEATS_RECEIVED, least, most, what))
-    ports = [each.port for each in case.traffic if each.to_host == host]
+    ports = [port for each in case.traffic if host in each.subscribers for port in each.all_ports]
     heads = np.unique(arrived["datagram"], return_index=True)[1]
     heads = heads[np.isin(arrived["destination_port"][heads], ports)]
     lengths = arrived["datagram_length"][heads].astype(np.int64)
@@ -164,7 +176,7 @@ def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDAr
     """Which frames came to a stream while its sender was still at work, and not just at its end."""
     early = np.zeros(len(arrived), dtype=np.bool_)
     for traffic in case.traffic:
-        if traffic.from_host == host:
+        if host in traffic.publishers:
             own = sent["time_ns"][sent["stream_id"] == traffic.stream_id]
             until_ns = int(own.max(initial=0)) - LAST_MOMENTS_NS
             early |= (arrived["stream_id"] == traffic.stream_id) & (arrived["time_ns"] <= until_ns)

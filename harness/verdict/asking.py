@@ -189,6 +189,9 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return could_not_look(PACED, found, traffic.id)
     wire, planned = found
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
+    if parse_channel(traffic.channel).is_group:
+        text = "receivers of a group draw their delays by chance: there is no pace to hold them to"
+        return Finding(PACED, Outcome.INCONCLUSIVE, text, traffic.id, where)
     delay_ns = parse_channel(traffic.receive).nak_delay_ns
     retry_ns = (NAK_DELAY_NS if delay_ns is None else delay_ns) * RETRY_RATIO
     asked = _asked(wire)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.decision import CORRUPT, LINKS
+from harness.artifact.decision import CORRUPT
 from harness.artifact.frame_class import DATA
 from harness.artifact.records import Records
 from harness.dissect.expected_log import ExpectedLog
@@ -37,7 +37,7 @@ def payload_damage(
     decisions: Records, case: Case, traffic: TrafficCase, log: ExpectedLog
 ) -> list[Damage]:
     """Every byte of a traffic's payload that some passage of its frame was damaged in."""
-    link = LINKS.index(link_of(case, traffic))
+    link = link_of(case, traffic)
     chosen = decisions[(decisions["action"] == CORRUPT) & (decisions["link"] == link)]
     chosen = chosen[(chosen["stream_id"] == traffic.stream_id) & (chosen["frame_type"] == DATA)]
     index, found = frame_index(log, chosen["position"].astype(np.int64))

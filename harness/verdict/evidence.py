@@ -144,7 +144,7 @@ class Evidence:
         if isinstance(case, Missing):
             return case
         path = self.folder.capture(host)
-        ports = tuple(sorted({traffic.port for traffic in case.traffic}))
+        ports = tuple(sorted({port for each in case.traffic for port in each.all_ports}))
         # Where a bit may be flipped on purpose, what the receiver refuses has not arrived.
         corrupts = any(each.corrupt_ppb for each in case.weather)
         found = self._document(path, lambda at: read_capture(at, ports, whole_only=corrupts))
@@ -241,7 +241,14 @@ class Evidence:
             return near
         if isinstance(far, Missing):
             return far
-        wire = wire_of(near, far, case, traffic)
+        beside = []
+        for publisher in traffic.publishers:
+            if publisher != traffic.from_host:
+                other = self.capture(publisher)
+                if isinstance(other, Missing):
+                    return other
+                beside.append((publisher, other))
+        wire = wire_of(near, far, case, traffic, beside)
         if wire is None:
             path = self.name_of(self.folder.capture(traffic.from_host))
             why = f"no SETUP of stream {traffic.stream_id} left the publisher's host"

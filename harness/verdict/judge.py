@@ -100,14 +100,21 @@ def _expectation(evidence: Evidence, case: Case, wanted: CheckCase) -> list[Find
     if check is None:
         text = f"no such check: the judge knows {', '.join(CHECKS)}"
         return [Finding(wanted.name, Outcome.HARNESS, text)]
-    unknown = set(wanted.arguments) - {"traffic", applies.KEY}
-    traffics = [each for each in case.traffic if _meant(wanted, each)]
-    if unknown or not traffics:
+    unknown = set(wanted.arguments) - {"traffic", "to", applies.KEY}
+    flows = [
+        flow
+        for each in case.traffic
+        if _meant(wanted, "traffic", each.id)
+        for flow in each.flows
+        if _is_asked(wanted, flow)
+    ]
+    if unknown or not flows:
         text = (
-            f"cannot be made with {wanted.arguments}: expected traffic, the id of one, or applies"
+            f"cannot be made with {wanted.arguments}: expected traffic, the id of one, to, "
+            "a subscriber's host, or applies"
         )
         return [Finding(wanted.name, Outcome.HARNESS, text)]
-    findings = _guarded(wanted.name, check.look, evidence, traffics)
+    findings = _guarded(wanted.name, check.look, evidence, flows)
     findings = [replace(each, kind=each.kind or check.kind) for each in findings]
     return [_for_subject(evidence, wanted, each) for each in findings]
 
@@ -131,9 +138,16 @@ def _for_subject(evidence: Evidence, wanted: CheckCase, finding: Finding) -> Fin
     return finding
 
 
-def _meant(wanted: CheckCase, traffic: TrafficCase) -> bool:
-    chosen: Any = wanted.arguments.get("traffic", traffic.id)
-    return traffic.id in chosen if isinstance(chosen, list) else bool(traffic.id == chosen)
+def _meant(wanted: CheckCase, key: str, name: str) -> bool:
+    chosen: Any = wanted.arguments.get(key, name)
+    return name in chosen if isinstance(chosen, list) else bool(name == chosen)
+
+
+def _is_asked(wanted: CheckCase, flow: TrafficCase) -> bool:
+    """Whether a check is about this reader; of one that may be cut off only if it is named."""
+    if "to" not in wanted.arguments:
+        return flow.to_host not in flow.partial
+    return _meant(wanted, "to", flow.to_host)
 
 
 def _guarded(name: str, look: Callable[..., list[Finding]], *arguments: Any) -> list[Finding]:

@@ -8,17 +8,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.artifact.decision import ACTIONS, LINKS
+from harness.artifact.decision import ACTIONS
 from harness.artifact.frame_class import CODES, NAMES
 from harness.artifact.ledger import Ledger, LinkAccount, RuleAccount
 from harness.artifact.records import Records
-from harness.dissect.pcap import Capture, sent_by
+from harness.dissect.pcap import Capture
 from harness.scenario.case import Case
 from harness.scenario.fault_case import FaultCase
 from harness.verdict.binomial import interval, least_trials
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
 from harness.verdict.outcome import Outcome
+from harness.verdict.route import between
 
 CONFIDENCE = 0.999
 """One sound run in a thousand strays further, for each rule."""
@@ -32,9 +33,8 @@ def ledger_balanced(evidence: Evidence) -> list[Finding]:
         return [could_not_look(name, case)]
     if isinstance(ledger, Missing):
         return [could_not_look(name, ledger)]
-    hosts = [host.name for host in case.hosts]
     findings = []
-    for link, (sender, receiver) in zip(LINKS, (hosts, hosts[::-1]), strict=True):
+    for link, (sender, receiver) in zip(case.link_names, case.directions, strict=True):
         account = ledger.links.get(link)
         if account is None:
             gap = Missing(evidence.name_of(evidence.folder.ledger), f"has no link {link}")
@@ -64,16 +64,16 @@ def _balance(
     ledger_file = evidence.name_of(evidence.folder.ledger)
     for text in _own_faults(account):
         return Finding(name, Outcome.HARNESS, text, link, (ledger_file,))
-    address = case.address(sender)
+    way = case.address(sender), case.address(receiver)
     received = {kind: frames.received for kind, frames in account.frames.items()}
     sides = [(near, sender, "in", account.datagrams_in, received)]
-    if not (case.backend == "netem" and case.weather_of(link)):
+    if not (case.backend_of(link) == "netem" and case.weather_of(link)):
         # What netem takes away behind the relay is compared by the gate on the weather.
         sides.append((far, receiver, "out", *_sent(account)))
-    for capture, host, way, datagrams, frames in sides:
+    for capture, host, turn, datagrams, frames in sides:
         where = (ledger_file, evidence.name_of(evidence.folder.capture(host)))
-        for what, booked, seen in _differences(capture, address, datagrams, frames):
-            text = f"{what}: the ledger has {booked} {way}, the capture at {host} has {seen}"
+        for what, booked, seen in _differences(capture, way, datagrams, frames):
+            text = f"{what}: the ledger has {booked} {turn}, the capture at {host} has {seen}"
             return Finding(name, Outcome.INCONCLUSIVE, text, link, where)
     text = (
         f"{account.datagrams_in} datagrams in, {account.datagrams_added} added, "
@@ -117,10 +117,10 @@ def _own_faults(account: LinkAccount) -> Iterator[str]:
 
 
 def _differences(
-    capture: Capture, address: str, datagrams: int, frames: dict[str, int]
+    capture: Capture, way: tuple[str, str], datagrams: int, frames: dict[str, int]
 ) -> Iterator[tuple[str, int, int]]:
     """What the ledger and a capture count differently: name, ledger's count, capture's count."""
-    rows = capture.frames[sent_by(capture.frames, address)]
+    rows = capture.frames[between(capture.frames, *way)]
     seen_datagrams = len(np.unique(rows["datagram"]))
     if seen_datagrams != datagrams:
         yield "datagrams", datagrams, seen_datagrams
@@ -144,13 +144,18 @@ def faults_happened(evidence: Evidence) -> list[Finding]:
     if not case.faults:
         return [passed(name, "the case orders no faults")]
     return [
-        _rule_obeyed(evidence, index, fault, ledger, decisions)
+        _rule_obeyed(evidence, case, index, fault, ledger, decisions)
         for index, fault in enumerate(case.faults)
     ]
 
 
 def _rule_obeyed(
-    evidence: Evidence, index: int, fault: FaultCase, ledger: Ledger, decisions: Records
+    evidence: Evidence,
+    case: Case,
+    index: int,
+    fault: FaultCase,
+    ledger: Ledger,
+    decisions: Records,
 ) -> Finding:
     name = "faults_happened"
     where = tuple(
@@ -158,10 +163,12 @@ def _rule_obeyed(
     )
     hits = int((decisions["rule"] == index).sum())
     account = ledger.rules.get(fault.id)
-    eligible = _eligible(index, fault, ledger, decisions) if account is None else account.tried
+    eligible = (
+        _eligible(case, index, fault, ledger, decisions) if account is None else account.tried
+    )
     facts = {"hits": hits, "eligible": eligible}
     if account is not None:
-        for text in _differently_told(index, fault, ledger, decisions, account):
+        for text in _differently_told(case, index, fault, ledger, decisions, account):
             return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
     wrong = decisions[(decisions["rule"] == index)]["action"]
     codes = {code for code, word in ACTIONS.items() if word == fault.action}
@@ -187,19 +194,24 @@ def _rule_obeyed(
 
 
 def _differently_told(
-    index: int, fault: FaultCase, ledger: Ledger, decisions: Records, account: RuleAccount
+    case: Case,
+    index: int,
+    fault: FaultCase,
+    ledger: Ledger,
+    decisions: Records,
+    account: RuleAccount,
 ) -> Iterator[str]:
     """Where the ledger's account of a rule and its other books disagree."""
     hits = int((decisions["rule"] == index).sum())
     if account.struck != hits:
         yield f"rule {fault.id} struck {account.struck} frames, the decision log tells of {hits}"
     if fault.is_plain:
-        counted = _eligible(index, fault, ledger, decisions)
+        counted = _eligible(case, index, fault, ledger, decisions)
         if counted != account.tried:
             yield f"rule {fault.id} looked at {account.tried} of {counted} frames"
 
 
-def _eligible(index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
+def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
     """How many frames the rule had to decide on: all that match, less what earlier rules took."""
     count = 0
     earlier = decisions[decisions["rule"] < index]
@@ -207,7 +219,7 @@ def _eligible(index: int, fault: FaultCase, ledger: Ledger, decisions: Records) 
         account = ledger.links.get(link)
         if account is None:
             continue
-        on_link = earlier[earlier["link"] == LINKS.index(link)]
+        on_link = earlier[earlier["link"] == case.link_names.index(link)]
         for kind in fault.frame_types:
             frames = account.frames.get(kind)
             count += frames.received if frames else 0

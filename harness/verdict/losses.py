@@ -12,7 +12,6 @@ from harness.artifact.decision import (
     DROP,
     HOLD,
     INJECT,
-    LINKS,
     SWAP,
     TRUNCATE,
 )
@@ -35,14 +34,14 @@ class Losses:
     "Decisions to drop, each passage of a frame counted."
 
 
-def link_of(case: Case, traffic: TrafficCase) -> str:
-    """The link direction that a traffic's DATA takes."""
-    return LINKS[0] if traffic.from_host == case.hosts[0].name else LINKS[1]
+def link_of(case: Case, traffic: TrafficCase) -> int:
+    """The code of the link direction that a traffic's DATA takes."""
+    return case.link_between(traffic.from_host, traffic.to_host)
 
 
 def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: ExpectedLog) -> Losses:
     """What the middlebox did to a traffic's DATA and PAD frames."""
-    link = LINKS.index(link_of(case, traffic))
+    link = link_of(case, traffic)
     chosen = decisions[(decisions["link"] == link) & (decisions["stream_id"] == traffic.stream_id)]
     chosen = chosen[np.isin(chosen["frame_type"], POSITIONAL)]
     actions: Any = chosen["action"]

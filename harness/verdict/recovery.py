@@ -1,5 +1,7 @@
 """How lost frames were asked for and sent again, by the captures and by the counters."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from harness.artifact.frame_class import PAD
@@ -12,6 +14,7 @@ from harness.verdict.evidence import Counted, Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.kind import Kind
 from harness.verdict.losses import losses_of
+from harness.verdict.outcome import Outcome
 from harness.verdict.wire import Wire
 
 NO_NAKS = "no_naks"
@@ -39,11 +42,12 @@ def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
         (traffic.to_host, counter_key.RECEIVER_NAKS_SENT),
         (traffic.from_host, counter_key.SENDER_NAKS_RECEIVED),
     )
+    others = len(wire.naks(wire.answered_by_all)) - len(wire.naks(wire.answered))
     for host, type_id in wanted:
         value = stream_total(evidence, host, type_id, wire)
         if isinstance(value, Missing):
             return could_not_look(NO_NAKS, value, traffic.id)
-        if value:
+        if value > (others if host == traffic.from_host else 0):
             where = (evidence.name_of(evidence.folder.host(host).counters),)
             name = counter_key.STREAM_NAMES[type_id]
             text = f"{name} at {host} is {value}, though no NAK is in any capture"
@@ -53,13 +57,18 @@ def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 def naks_and_retransmits_agree(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """NAKs and re-sent bytes are the same on the wire and in the counters, per stream and host."""
-    findings = [_stream_agrees(evidence, traffic) for traffic in traffics]
     case = evidence.case
     assert not isinstance(case, Missing)
+    joined = [each for each in case.traffic if len(each.publishers) > 1]
+    if joined:
+        text = "its NAKs go to all publishers at once, and are not told apart"
+        return [Finding(AGREE, Outcome.INCONCLUSIVE, text, each.id) for each in joined]
+    findings = [replace(_stream_agrees(evidence, flow), about=flow.role) for flow in traffics]
     if any(finding.outcome != "PASS" for finding in findings):
         return findings
+    flows = [flow for each in case.traffic for flow in each.flows]
     for host in case.hosts:
-        findings += _host_agrees(evidence, host.name, list(case.traffic))
+        findings += _host_agrees(evidence, host.name, flows)
     return findings
 
 
@@ -70,7 +79,7 @@ def _stream_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if isinstance(found, Missing):
         return could_not_look(AGREE, found, traffic.id)
     wire, planned, case, decisions = found
-    left, reached = len(wire.naks(wire.answering)), len(wire.naks(wire.answered))
+    left, reached = len(wire.naks(wire.answering)), len(wire.naks(wire.answered_by_all))
     wanted = (
         (traffic.to_host, counter_key.RECEIVER_NAKS_SENT, left, "left"),
         (traffic.from_host, counter_key.SENDER_NAKS_RECEIVED, reached, "reached"),
@@ -105,6 +114,7 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
         counter_key.NAKS_RECEIVED_TOTAL: 0,
         counter_key.RETRANSMITTED_BYTES: 0,
     }
+    resent: dict[str, int] = {}
     for traffic in traffics:
         wire = evidence.wire(traffic)
         if isinstance(wire, Missing):
@@ -113,7 +123,9 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
             sums[counter_key.NAKS_SENT_TOTAL] += len(wire.naks(wire.answering))
         if traffic.from_host == host:
             sums[counter_key.NAKS_RECEIVED_TOTAL] += len(wire.naks(wire.answered))
-            sums[counter_key.RETRANSMITTED_BYTES] += resent_bytes(wire)
+            # What is sent again goes to every destination, and is counted once.
+            resent[traffic.id] = max(resent.get(traffic.id, 0), resent_bytes(wire))
+    sums[counter_key.RETRANSMITTED_BYTES] = sum(resent.values())
     where = _where(evidence, host)
     for counter_id, seen in sums.items():
         value = system_value(evidence, host, counter_id)

@@ -1,7 +1,7 @@
 """All gates, and all checks by the names that scenarios use in `expect`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.scenario.case import TrafficCase
 from harness.verdict import (
@@ -18,6 +18,7 @@ from harness.verdict import (
     recovery,
     resending,
     run_gates,
+    stretch,
     weather_gates,
     window,
 )
@@ -45,13 +46,18 @@ class Check:
 
 
 def _each(check: StreamCheck) -> RunCheck:
-    """A check of one stream, made for each of them."""
+    """A check of one stream on its way to one reader, made for each of them."""
 
     def look(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-        return [check(evidence, traffic) for traffic in traffics]
+        return [_named(check(evidence, flow), flow) for flow in traffics]
 
     look.__doc__ = check.__doc__
     return look
+
+
+def _named(finding: Finding, flow: TrafficCase) -> Finding:
+    """The finding with the host that it is about, where the stream has several."""
+    return replace(finding, about=flow.role) if finding.about == flow.id else finding
 
 
 GATES: dict[str, Gate] = {
@@ -70,6 +76,7 @@ CHECKS: dict[str, Check] = {
     for check in (
         Check(delivery.ONCE, Kind.SAFETY, _each(delivery.delivered_once)),
         Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact)),
+        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken)),
         Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
         Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
         Check(forensics.EQUAL, Kind.SAFETY, _each(forensics.image_log_equals_publication)),

@@ -75,7 +75,7 @@ def _unasked(
     wire: Wire, positions: NDArray[np.int64], times_ns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """By sending, in order of position and time, whether nobody had asked for it."""
-    naks = wire.naks(wire.answered)
+    naks = wire.naks(wire.answered_by_all)
     starts = wire.nak_positions(naks)
     order = np.lexsort((naks["time_ns"], starts))
     starts = starts[order]

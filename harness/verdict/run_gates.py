@@ -8,7 +8,7 @@ from harness.artifact.frame_class import DATA, SETUP, SM
 from harness.artifact.run_dir import RunDir
 from harness.dissect.frames import Frames
 from harness.dissect.pcap import Capture, sent_by
-from harness.scenario.case import Case
+from harness.scenario.case import Case, TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
 from harness.verdict.outcome import Outcome
@@ -92,29 +92,29 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
     if not case.traffic:
         return [Finding(name, Outcome.INCONCLUSIVE, "the case has no traffic")]
     findings = []
-    for traffic in case.traffic:
+    for traffic in (flow for each in case.traffic for flow in each.flows):
         near, far = evidence.capture(traffic.from_host), evidence.capture(traffic.to_host)
         if isinstance(near, Missing):
-            findings.append(could_not_look(name, near, traffic.id))
+            findings.append(could_not_look(name, near, traffic.role))
         elif isinstance(far, Missing):
-            findings.append(could_not_look(name, far, traffic.id))
+            findings.append(could_not_look(name, far, traffic.role))
         else:
-            silent, excuses = _silence(near, far, case, traffic.stream_id, traffic.from_host)
+            silent, excuses = _silence(near, far, case, traffic)
             outcome = Outcome.INCONCLUSIVE if silent else Outcome.PASS
             text = silent or "SETUP and DATA arrived, SM came back"
-            findings.append(Finding(name, outcome, text, traffic.id, excuses=excuses))
+            findings.append(Finding(name, outcome, text, traffic.role, excuses=excuses))
     return findings
 
 
-def _silence(
-    near: Capture, far: Capture, case: Case, stream_id: int, publisher: str
-) -> tuple[str, bool]:
+def _silence(near: Capture, far: Capture, case: Case, traffic: TrafficCase) -> tuple[str, bool]:
     """Which kind of frame never arrived, or nothing; and whether its host sent nothing at all."""
-    address = case.address(publisher)
-    directions = ((near, far, True, (SETUP, DATA)), (far, near, False, (SM,)))
-    for source, target, from_publisher, kinds in directions:
+    stream_id = traffic.stream_id
+    publisher, subscriber = (case.address(each) for each in (traffic.from_host, traffic.to_host))
+    directions = ((near, far, publisher, (SETUP, DATA)), (far, near, subscriber, (SM,)))
+    for source, target, sender, kinds in directions:
+        from_publisher = sender == publisher
         left, arrived = (
-            each[sent_by(each, address) == from_publisher]
+            each[sent_by(each, sender)]
             for each in (_of_stream(source, stream_id), _of_stream(target, stream_id))
         )
         for kind in kinds:
@@ -149,7 +149,7 @@ def sockets_dropped_nothing(evidence: Evidence) -> list[Finding]:
             gap = Missing(where[0], "tells no RcvbufErrors")
             findings.append(could_not_look(name, gap, host.name))
             continue
-        excusable = all(each.reliable for each in case.traffic if each.to_host == host.name)
+        excusable = all(each.reliable for each in case.traffic if host.name in each.subscribers)
         outcome = Outcome.PASS if lost == 0 or excusable else Outcome.INCONCLUSIVE
         text = f"{lost} datagrams dropped by full sockets"
         if lost and excusable:

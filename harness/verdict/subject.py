@@ -1,6 +1,10 @@
 """Whether the processes under test lived and came to their end; this check is always made."""
 
+from collections.abc import Iterator
+
+from harness.artifact.application import PublisherFacts, SubscriberFacts
 from harness.artifact.manifest import Manifest, ProcessExit
+from harness.scenario.case import TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
 from harness.verdict.kind import Kind
@@ -70,13 +74,21 @@ def _own_words(evidence: Evidence) -> list[Finding]:
         return [could_not_look(NAME, case)]
     findings = []
     for traffic in case.traffic:
-        spoken = (
-            (evidence.publisher(traffic), f"{traffic.from_host}/publisher-{traffic.id}"),
-            (evidence.subscriber(traffic), f"{traffic.to_host}/subscriber-{traffic.id}"),
-        )
-        for facts, who in spoken:
+        for facts, who in _spoken(evidence, traffic):
             if isinstance(facts, Missing):
                 findings.append(could_not_look(NAME, facts, who))
             elif facts.error:
                 findings.append(failed(NAME, f"{who} says: {facts.error}", who, kind=Kind.LIVENESS))
     return findings
+
+
+def _spoken(
+    evidence: Evidence, traffic: TrafficCase
+) -> Iterator[tuple[PublisherFacts | SubscriberFacts | Missing, str]]:
+    """What each workload of a stream says of itself, and who it is."""
+    for host in traffic.publishers:
+        flow = traffic.between(host, traffic.to_host)
+        yield evidence.publisher(flow), f"{host}/publisher-{flow.id}"
+    for host in traffic.subscribers:
+        flow = traffic.between(traffic.from_host, host)
+        yield evidence.subscriber(flow), f"{host}/subscriber-{flow.id}"

@@ -15,7 +15,7 @@ from harness.artifact.ledger import LinkAccount
 from harness.artifact.netem import NetemLink
 from harness.dissect.pcap import Capture, sent_by
 from harness.netem.readback import Applied, differences
-from harness.scenario.case import LINK_NAMES, Case
+from harness.scenario.case import Case
 from harness.scenario.units import BILLION
 from harness.scenario.weather_case import LossCase, WeatherCase
 from harness.verdict.binomial import interval, least_trials
@@ -66,7 +66,7 @@ def weather_applied(evidence: Evidence) -> list[Finding]:
         return [passed(NAME, "the case orders no weather")]
     findings = []
     for weather in case.weather:
-        look = _by_netem if case.backend == "netem" else _by_relay
+        look = _by_netem if case.backend_of(weather.link) == "netem" else _by_relay
         findings += look(evidence, case, weather)
     return findings
 
@@ -88,8 +88,7 @@ def _by_relay(evidence: Evidence, case: Case, weather: WeatherCase) -> list[Find
 def _by_netem(evidence: Evidence, case: Case, weather: WeatherCase) -> list[Finding]:
     link, name = weather.link, NAME
     ledger, netem = evidence.ledger, evidence.netem
-    hosts = [host.name for host in case.hosts]
-    far_host = hosts[1 - LINK_NAMES.index(link)]
+    near_host, far_host = case.directions[case.link_names.index(link)]
     far = evidence.capture(far_host)
     for part in (ledger, netem, far):
         if isinstance(part, Missing):
@@ -112,7 +111,7 @@ def _by_netem(evidence: Evidence, case: Case, weather: WeatherCase) -> list[Find
     wrong = differences(weather, Applied(applied.options, 0, 0, 0, 0))
     if wrong:
         return [Finding(name, Outcome.HARNESS, f"read back: {wrong[0]}", link, where)]
-    sender = case.address(hosts[LINK_NAMES.index(link)])
+    sender = case.address(near_host)
     arrived = _datagrams(far, sender)
     text = _disagreement(weather, account, applied, arrived)
     if text:

@@ -4,18 +4,21 @@
                               ^ now                   ^      status messages that have arrived
 
 The status messages are those that the capture at the sender's host saw before the frame left: the
-sender cannot have known of any other.
+sender cannot have known of any other. Of a group, whose windows bind is the channel's strategy.
 """
 
 import numpy as np
 
 from harness.artifact.frame_class import PAD, SM
-from harness.dissect.flow import positions
 from harness.dissect.frames import DATA_HEADER_LENGTH, Frames
 from harness.dissect.layout import SM_FLAG_SEND_SETUP
 from harness.scenario.case import TrafficCase
+from harness.scenario.channel import parse_channel
+from harness.scenario.flow_control import FlowControl
+from harness.verdict import group_window
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.group_window import MAX, binding
 from harness.verdict.series import known_at
 from harness.verdict.wire import Wire
 
@@ -36,17 +39,23 @@ def sends_within_window(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if isinstance(wire, Missing):
         return could_not_look(WITHIN, wire, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
-    allowing = status_messages(wire.answered)
+    channel = parse_channel(traffic.channel)
+    control = channel.flow_control if channel.is_group else FlowControl(MAX)
+    told = wire.answered_by_all if channel.is_group else wire.answered
+    allowing = binding(wire, status_messages(told), control)
     if len(allowing) == 0:
         gap = Missing(where[0], "shows no status message that reached the publisher's host")
         return could_not_look(WITHIN, gap, traffic.id)
-    return _judge(wire, allowing, traffic, where)
+    return _judge(wire, allowing, control, traffic, where)
 
 
-def _judge(wire: Wire, allowing: Frames, traffic: TrafficCase, where: tuple[str, ...]) -> Finding:
-    facts = wire.facts
-    limits = positions(allowing, facts.initial_term_id, facts.term_length)
-    limits = np.maximum.accumulate(limits + allowing["window_bytes"])
+def _judge(
+    wire: Wire,
+    allowing: Frames,
+    control: FlowControl,
+    traffic: TrafficCase,
+    where: tuple[str, ...],
+) -> Finding:
     first = ~wire.resent()
     frames, starts = wire.sent.frames[first], wire.sent.starts[first]
     # A window is charged with what travels, and of a PAD only the header does.
@@ -54,7 +63,7 @@ def _judge(wire: Wire, allowing: Frames, traffic: TrafficCase, where: tuple[str,
         frames["frame_type"] == PAD, starts + DATA_HEADER_LENGTH, wire.sent.ends[first]
     )
     nothing = int(starts.min()) if len(starts) else 0
-    times_ns = allowing["time_ns"].astype(np.int64)
+    times_ns, limits = group_window.allowed(wire, allowing, control, nothing)
     allowed = known_at(times_ns, limits, frames["time_ns"].astype(np.int64), nothing)
     beyond = np.flatnonzero(reached > allowed)
     if len(beyond):

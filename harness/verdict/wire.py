@@ -2,11 +2,16 @@
 
     publisher's capture    sent ------> arrived        subscriber's capture
                            answered <-- answering
+                         & answered by all its readers
+
+Of a stream with several readers it is the way to one of them. Of one with several publishers
+`arrived` holds what came from any, since all of it makes one image.
 
 Its session, initial term id and term length are those of its SETUP frames, not what a process said
 of itself.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +30,7 @@ from harness.dissect.flow import (
 from harness.dissect.frames import Frames
 from harness.dissect.pcap import Capture, sent_by
 from harness.scenario.case import Case, TrafficCase
+from harness.verdict.route import between
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class Wire:
     "SM and NAK frames as they left the subscriber's host."
     answered: Frames
     "SM and NAK frames as they reached the publisher's host."
+    answered_by_all: Frames
+    "The same of all the stream's subscribers."
 
     def naks(self, frames: Frames) -> Frames:
         """The NAKs among them."""
@@ -76,10 +84,16 @@ class Wire:
         return again
 
 
-def wire_of(near: Capture, far: Capture, case: Case, traffic: TrafficCase) -> Wire | None:
+Beside = Sequence[tuple[str, Capture]]
+"""The further publishers of a stream: their hosts, and what was captured there."""
+
+
+def wire_of(
+    near: Capture, far: Capture, case: Case, traffic: TrafficCase, beside: Beside = ()
+) -> Wire | None:
     """The stream of a traffic on both captures, or None when it sent no SETUP."""
     facts = _stream_facts(near, case, traffic)
-    return None if facts is None else _wire(facts, near, far, case, traffic)
+    return None if facts is None else _wire(facts, near, far, case, traffic, beside)
 
 
 def _stream_facts(near: Capture, case: Case, traffic: TrafficCase) -> StreamFacts | None:
@@ -92,27 +106,43 @@ def _stream_facts(near: Capture, case: Case, traffic: TrafficCase) -> StreamFact
 
 
 def _wire(
-    facts: StreamFacts, near: Capture, far: Capture, case: Case, traffic: TrafficCase
+    facts: StreamFacts,
+    near: Capture,
+    far: Capture,
+    case: Case,
+    traffic: TrafficCase,
+    beside: Beside,
 ) -> Wire:
     near_frames = of_stream(near.frames, facts.session_id, facts.stream_id)
     far_frames = of_stream(far.frames, facts.session_id, facts.stream_id)
     publisher = case.address(traffic.from_host)
     subscriber = case.address(traffic.to_host)
-    sent = near_frames[sent_by(near_frames, publisher)]
+    sent = near_frames[between(near_frames, publisher, subscriber)]
     stretch = _stretch(sent, facts)
-    arrived = far_frames[sent_by(far_frames, publisher)]
+    known = _pairs(stretch)
+    came = sent_by(far_frames, publisher)
+    for host, capture in beside:
+        address = case.address(host)
+        frames = of_stream(capture.frames, facts.session_id, facts.stream_id)
+        known |= _pairs(_stretch(frames[between(frames, address, subscriber)], facts))
+        came |= sent_by(far_frames, address)
+    arrived = far_frames[came]
     beats = heartbeats(arrived)
+    readers = np.zeros(len(near_frames), dtype=np.bool_)
+    for host in traffic.subscribers:
+        readers |= sent_by(near_frames, case.address(host))
     return Wire(
         facts=facts,
         sender_buf=near.buf,
         sent=stretch,
-        arrived=_genuine(_stretch(arrived, facts), stretch),
+        arrived=_genuine(_stretch(arrived, facts), known),
         beats_sent=heartbeats(sent),
         beats_arrived=beats,
         heartbeats_arrived=positions(beats, facts.initial_term_id, facts.term_length),
         heartbeat_times_ns=beats["time_ns"].astype(np.int64),
-        answering=_feedback(far_frames[sent_by(far_frames, subscriber)]),
+        answering=_feedback(far_frames[between(far_frames, subscriber, publisher)]),
         answered=_feedback(near_frames[sent_by(near_frames, subscriber)]),
+        answered_by_all=_feedback(near_frames[readers]),
     )
 
 
@@ -123,12 +153,15 @@ def _stretch(frames: Frames, facts: StreamFacts) -> Stretch:
     return Stretch(chosen, starts, starts + aligned_lengths(chosen["frame_length"]))
 
 
-def _genuine(arrived: Stretch, sent: Stretch) -> Stretch:
+def _pairs(sent: Stretch) -> set[tuple[int, int]]:
+    return {*zip(sent.starts.tolist(), sent.ends.tolist(), strict=True)}
+
+
+def _genuine(arrived: Stretch, known: set[tuple[int, int]]) -> Stretch:
     """What the publisher's host has sent: without forged frames, and what damage has displaced.
 
     A frame is known by where it begins and how long it says that it is.
     """
-    known = {*zip(sent.starts.tolist(), sent.ends.tolist(), strict=True)}
     pairs = zip(arrived.starts.tolist(), arrived.ends.tolist(), strict=True)
     is_known = np.fromiter((pair in known for pair in pairs), np.bool_, len(arrived.starts))
     if is_known.all():

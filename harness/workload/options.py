@@ -28,6 +28,7 @@ class Options:
     role: str
     case: Case
     traffic: TrafficCase
+    """The stream as this end of it sees it."""
     aeron_dir: Path
     files: HostDir
     sabotage: str
@@ -40,6 +41,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("role", choices=list(SABOTAGES))
     parser.add_argument("--case", type=Path, required=True, help="case.json of the run")
     parser.add_argument("--traffic", help="id of a stream of the case; a saboteur's default: first")
+    parser.add_argument("--host", help="which of several publishers or subscribers this one is")
     parser.add_argument("--aeron-dir", type=Path, required=True, help="the driver's directory")
     parser.add_argument("--out", type=Path, required=True, help="where the host's files go")
     parser.add_argument("--sabotage", default="", help="what to do wrong")
@@ -57,10 +59,19 @@ def parse(arguments: Sequence[str] | None) -> Options:
     traffic_id = given.traffic or (ids[0] if given.role == "saboteur" else "")
     if traffic_id not in ids:
         parser.error(f"--traffic {traffic_id!r}: the case has {', '.join(ids)}")
+    traffic = case.traffic_by_id(traffic_id)
+    ends = traffic.publishers if given.role == "publisher" else traffic.subscribers
+    if given.host and given.host not in ends:
+        parser.error(f"--host {given.host}: the {given.role}s are at {', '.join(ends)}")
+    host = given.host or ends[0]
+    if given.role == "publisher":
+        traffic = traffic.between(host, traffic.to_host)
+    else:
+        traffic = traffic.between(traffic.from_host, host)
     return Options(
         role=given.role,
         case=case,
-        traffic=case.traffic_by_id(traffic_id),
+        traffic=traffic,
         aeron_dir=given.aeron_dir,
         files=HostDir(given.out),
         sabotage=given.sabotage,

@@ -19,6 +19,7 @@ from harness.artifact.plan import MessagePlan, message_bytes, plan
 from harness.scenario.case import TrafficCase
 from harness.workload.options import SKIP_MESSAGE, Options
 from harness.workload.progress import Progress
+from harness.workload.start import Start
 from harness.workload.stop import Stop, SubjectError
 
 IDLE_S = 0.0001
@@ -106,16 +107,21 @@ def run(options: Options, stop: Stop) -> None:
         traffic.longest_bytes,
         traffic.shortest_bytes,
     )
+    start = Start() if len(traffic.publishers) > 1 else None
     payload = np.fromfile(options.case.payload.path, dtype=np.uint8)
     skip = made.count // 2 if options.sabotage == SKIP_MESSAGE else -1
     publisher = Publisher(made, payload, skip, stop)
     try:
         with Aeron(options.aeron_dir) as aeron:
             publication = _open(aeron, traffic)
+            for destination in traffic.destinations:
+                publication.add_destination(destination)
             _note_stream(facts, publication)
             # From here on it is the stream's time, also the time that it takes to connect.
             publisher.progress.tell()
             _wait_until_connected(publication, stop)
+            if start is not None:
+                start.wait(stop)
             facts.started_ns = time.time_ns()
             try:
                 publisher.send(publication)

@@ -8,7 +8,6 @@ WORD = 1 << 32
 BILLION = 10**9
 ACTIONS = ("drop", "duplicate", "hold", "swap", "displace")
 ACTIONS += ("corrupt", "truncate", "inject", "readdress")
-LINKS = ("a->b", "b->a")
 CLASS_INDEX = {
     name: index
     for index, name in enumerate(
@@ -52,7 +51,8 @@ def philox(counter, key):
 
 def draw(seed, rule, link, class_index, ordinal, by_order, place, attempt):
     """Two numbers below 2**62 for one frame and one rule."""
-    what = rule << 24 | ordinal << 16 | class_index << 8 | by_order << 1 | link
+    pair, way = divmod(link, 2)
+    what = rule << 24 | ordinal << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
     words = philox((place % WORD, place // WORD, attempt, what), (seed % WORD, seed // WORD))
     return (words[0] * WORD + words[1]) // 4, (words[2] * WORD + words[3]) // 4
 
@@ -107,9 +107,13 @@ class NaiveRules:
 
     def strike(self, frame):
         """The fault that strikes a frame, or None."""
-        if not self.is_known(frame.stream_id):
+        is_to_anyone = (frame.name, frame.session_id, frame.stream_id) == ("SM", 0, 0)
+        if self.is_known(frame.stream_id):
+            ordinal = self.streams.index(frame.stream_id)
+        elif is_to_anyone:
+            ordinal = len(self.streams)
+        else:
             return None
-        ordinal = self.streams.index(frame.stream_id)
         if frame.attempt and self.first_data_ns is None:
             self.first_data_ns = frame.now_ns
         order = 0
@@ -130,7 +134,8 @@ class NaiveRules:
         return struck
 
     def _looks_at(self, rule, fault, frame, ordinal, order):
-        if LINKS[frame.link] not in fault.links or frame.name not in fault.frame_types:
+        links = self.case.link_names
+        if links[frame.link] not in fault.links or frame.name not in fault.frame_types:
             return False
         if fault.ordinals and ordinal not in fault.ordinals:
             return False

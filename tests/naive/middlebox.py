@@ -265,7 +265,7 @@ class NaiveMiddlebox:
         if name == "SETUP" and self.rules.is_known(frame.stream_id):
             self._learn(link, raw)
         key = (link, frame.session_id, frame.stream_id)
-        back = (1 - link, frame.session_id, frame.stream_id)
+        back = (link ^ 1, frame.session_id, frame.stream_id)
         if not self.rules.is_known(frame.stream_id):
             return frame
         if key in self.sessions:
@@ -293,7 +293,9 @@ class NaiveMiddlebox:
             facts = (initial, term_length)
             key = (link, session_id, stream_id)
             if self.sessions.get(key, (None,))[0] != facts:
-                number = 1 + sum(each[2] == stream_id for each in self.sessions)
+                number = 1 + sum(
+                    (each[0] // 2, each[2]) == (link // 2, stream_id) for each in self.sessions
+                )
                 if key in self.sessions:
                     number = self.sessions[key][1]
                 self.sessions[key] = (facts, number)

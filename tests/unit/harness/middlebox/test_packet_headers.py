@@ -43,7 +43,9 @@ def hosts(first=A, second=B):
 
 def sorted_out(packet, near=0, table=None):
     buf = np.frombuffer(b"\0\0" + packet, dtype=np.uint8)
-    return classify(buf, 2, len(buf), hosts() if table is None else table, near, PORTS)
+    table = hosts() if table is None else table
+    kind, _, envelope_length, length = classify(buf, 2, len(buf), table, near, PORTS)
+    return kind, envelope_length, length
 
 
 def sealed(packet, envelope_length, frames, is_changed=False):

@@ -75,21 +75,30 @@ def unpacked(path):
 class Bench:
     """A lab with a relay in its middle."""
 
+    SEND = SEND
+
     def __init__(self, folder, *faults):
-        topology = build(f"relay-test-{os.getpid()}", ["a", "b"], ("a", "b"))
+        self.prepare(folder, build(f"relay-test-{os.getpid()}", ["a", "b"], ("a", "b")))
+        hosts = (self.lab.address("a"), self.lab.address("b"))
+        self.case = case(*faults, hosts=hosts)
+        self.case.write(self.run_dir.case)
+
+    def prepare(self, folder, topology):
         self.folder = folder
         self.run_dir = RunDir(folder)
         self.run_dir.make()
         self.lab = NetnsLab(topology, folder / "labs")
         self.lab.up()
-        hosts = (self.lab.address("a"), self.lab.address("b"))
-        self.case = case(*faults, hosts=hosts)
-        self.case.write(self.run_dir.case)
+
+    @staticmethod
+    def packed(datagrams):
+        return packed(datagrams)
 
     def relay(self, left=None, right=None):
         ours = self.lab.mid_interfaces()
+        chosen = (left or ours[0], right or ours[1]) if left or right else ours
         argv = ["-m", "harness.middlebox", "--case", str(self.run_dir.case)]
-        argv += ["--left", left or ours[0], "--right", right or ours[1]]
+        argv += [word for each in chosen for word in ("--interface", each)]
         argv += ["--out", str(self.folder)]
         return self.spawn(MID, "relay", *argv)
 

@@ -18,9 +18,9 @@ def test_our_driver_and_workloads():
 
 
 def test_the_relay():
-    assert subject.relay_command("py", case="c", left="l", right="r", out="o") == [
+    assert subject.relay_command("py", case="c", interfaces=("l", "r"), out="o") == [
         *("py", "-m", "harness.middlebox"),
-        *("--case", "c", "--left", "l", "--right", "r", "--out", "o"),
+        *("--case", "c", "--interface", "l", "--interface", "r", "--out", "o"),
     ]
 
 

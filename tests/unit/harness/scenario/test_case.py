@@ -14,7 +14,7 @@ from harness.scenario.explain import expected_data_frames, explain
 from harness.scenario.forged import FLAG_BITS
 from harness.scenario.loader import parse_scenario
 from harness.scenario.model import json_schema
-from harness.scenario.sense import longest_message
+from harness.scenario.traffic_sense import longest_message
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
 
 PAYLOAD = Payload(path="payload.bin", sha256="ab" * 32, length_bytes=1000)

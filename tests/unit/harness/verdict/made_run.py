@@ -52,6 +52,7 @@ A_TO_B, B_TO_A = decision.LINKS
 TRAFFIC = "one"
 RELIABLE_CHECKS = (
     "delivered_once",
+    "delivered_unbroken",
     "positions_covered",
     "image_log_equals_publication",
     "naks_only_for_gaps",
