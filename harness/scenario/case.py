@@ -15,6 +15,13 @@ from pydantic import Field
 from harness.scenario.channel import fill_in, parse_channel
 from harness.scenario.fault_case import FaultCase, LinkName, resolve_fault
 from harness.scenario.fault_sense import link_directions
+from harness.scenario.host_event import (
+    DEFAULT_TIMEOUTS,
+    EventCase,
+    TimeoutsCase,
+    event_case,
+    timeouts_case,
+)
 from harness.scenario.model import LONGEST, SEED_MAX, Scenario, Traffic
 from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
@@ -72,6 +79,8 @@ class TrafficCase(Part):
     """How long the publication stays open behind its last message."""
     consume: PaceCase = FREE
     """Of the subscriber."""
+    rejoins: bool = False
+    """Whether the stream goes on when it was cut."""
 
 
 class CheckCase(Part):
@@ -101,6 +110,10 @@ class Case(Part):
     """Who delivers the weather."""
     weather: tuple[WeatherCase, ...] = ()
     """At most one a link direction."""
+    events: tuple[EventCase, ...] = ()
+    """What befalls the hosts."""
+    timeouts: TimeoutsCase = DEFAULT_TIMEOUTS
+    """Of drivers and clients."""
 
     def address(self, host: str) -> str:
         return next(each.address for each in self.hosts if each.name == host)
@@ -108,6 +121,17 @@ class Case(Part):
     def weather_of(self, link: str) -> WeatherCase | None:
         """The weather of a link direction, or None where every packet passes."""
         return next((each for each in self.weather if each.link == link), None)
+
+    def sessions_of(self, traffic: TrafficCase) -> int:
+        """How many publications a stream has, one after the other."""
+        kills = [
+            each
+            for each in self.events
+            if each.action == "kill"
+            and each.host == traffic.from_host
+            and "publisher" in each.roles
+        ]
+        return 1 + len(kills)
 
     def traffic_by_id(self, traffic_id: str) -> TrafficCase:
         return next(each for each in self.traffic if each.id == traffic_id)
@@ -166,6 +190,8 @@ def resolve(
         wall_ns=scenario.budget.wall_ns,
         backend=scenario.network.link.backend,
         weather=_weather(scenario),
+        events=tuple(event_case(each) for each in scenario.events),
+        timeouts=timeouts_case(scenario.timeouts),
     )
 
 
@@ -197,6 +223,7 @@ def _traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]) -> Tr
         pace=pace_case(traffic.content.pace),
         close_after_ns=traffic.content.close_after_ns,
         consume=pace_case(traffic.consume),
+        rejoins=traffic.rejoins,
     )
 
 

@@ -12,6 +12,7 @@ from harness.scenario.channel import ALIGNMENT, HEADER_LENGTH
 from harness.scenario.explain_fault import choice_lines, fault_line
 from harness.scenario.explain_weather import weather_lines
 from harness.scenario.fault_case import FaultCase
+from harness.scenario.host_event import event_line
 from harness.scenario.pace import pace_line
 from harness.scenario.units import format_bytes, format_duration
 
@@ -76,6 +77,12 @@ def _lines(case: Case) -> Iterator[str]:
         yield "  none: everything passes"
     for index, fault in enumerate(case.faults):
         yield from _fault_lines(case, index, fault)
+    if case.events:
+        yield ""
+        yield "events"
+        yield from (f"  {event_line(each)}" for each in case.events)
+    for name, value in case.timeouts.variables.items():
+        yield f"  {name}={value}"
     yield from weather_lines(case.backend, case.weather)
     yield ""
     yield "expect    " + ", ".join(check.name for check in case.expect)

@@ -4,6 +4,7 @@
       seeds     network --- link --- weather
       traffic[] --- content --- message
       faults[]  --- where, what, when, act
+      events[]  --- whom, when, act
       expect[]  budget
 
 Shape and units are checked here; what is well-formed and yet cannot happen is found by `sense`.
@@ -16,6 +17,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from harness.scenario import applies
 from harness.scenario.fault import Fault
+from harness.scenario.host_event import EVENTS_MAX, HostEvent, Timeouts
 from harness.scenario.pace import Pace
 from harness.scenario.table import NUMBER, Bytes, Duration, Name, Share, Table, quantity
 from harness.scenario.units import parse_bytes
@@ -135,6 +137,11 @@ class Traffic(Table):
     consume: Pace | None = None
     """How fast the subscriber consumes; default as fast as messages come."""
 
+    rejoins: bool = False
+    """Whether the stream goes on when it was cut: the publisher waits while nobody listens, the
+    subscriber takes up the next image, even from a new driver. Default false: a lost image is a
+    failure."""
+
 
 class Check(Table):
     """A condition of the subject, by the name it has in the judge's registry."""
@@ -178,6 +185,12 @@ class Scenario(Table):
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
     """The rules, in the order in which they are tried; default none."""
+
+    events: tuple[HostEvent, ...] = Field(default=(), strict=False, max_length=EVENTS_MAX)
+    """What befalls the hosts; default nothing."""
+
+    timeouts: Timeouts = Timeouts()
+    """Of drivers and clients, where they are not the defaults."""
 
     expect: tuple[
         Annotated[

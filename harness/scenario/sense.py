@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from harness.scenario.channel import Channel, parse_channel, placeholders
 from harness.scenario.fault_sense import fault_problems
+from harness.scenario.host_event import IMAGE_LIVENESS_NS, event_problems
 from harness.scenario.model import LONGEST, Scenario, Traffic
 from harness.scenario.pace import pace_problems
 from harness.scenario.problem import Path, Problem
@@ -30,6 +31,8 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += _unique("traffic", "stream", [each.stream_id for each in scenario.traffic])
     found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])
+    found += _events(scenario)
+    found += _unique("events", "id", [each.id for each in scenario.events])
     found += _unique("expect", None, [each.name for each in scenario.expect])
     return found
 
@@ -123,6 +126,21 @@ def _content(channel: Channel, traffic: Traffic, path: Path) -> Iterator[Problem
     if not 1 <= message.shortest_bytes <= longest:
         text = f"expected 1B to {longest}B, found {message.shortest_bytes}B"
         yield Problem((*path, "message", "from"), text)
+
+
+def _events(scenario: Scenario) -> Iterator[Problem]:
+    roles = {host: {"driver"} for host in scenario.network.hosts}
+    for traffic in scenario.traffic:
+        roles.get(traffic.from_host, set()).add("publisher")
+        roles.get(traffic.to_host, set()).add("subscriber")
+    yield from event_problems(
+        scenario.events,
+        roles,
+        sum(each.content.total_bytes for each in scenario.traffic),
+        scenario.budget.wall_ns,
+        rejoins=all(each.rejoins for each in scenario.traffic),
+        image_liveness_ns=scenario.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS,
+    )
 
 
 def _unique(table: str, key: str | None, values: list[str] | list[int]) -> Iterator[Problem]:

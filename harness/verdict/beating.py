@@ -15,6 +15,7 @@ from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
+from harness.verdict.pauses import pauses_of
 from harness.verdict.wire import Wire
 
 SILENCE = "heartbeats_in_silence"
@@ -28,10 +29,15 @@ has looked at its publications again within it."""
 
 def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """While no data leaves, a heartbeat leaves each 100 ms and tells how far was sent."""
-    found = together(evidence.wire(traffic), evidence.publisher(traffic), evidence.planned(traffic))
+    found = together(
+        evidence.wire(traffic),
+        evidence.publisher(traffic),
+        evidence.planned(traffic),
+        pauses_of(evidence, traffic.from_host),
+    )
     if isinstance(found, Missing):
         return could_not_look(SILENCE, found, traffic.id)
-    wire, publisher, planned = found
+    wire, publisher, planned, pauses = found
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     misplaced = _misplaced(wire, planned.log.start_position)
     if misplaced is not None:
@@ -43,7 +49,8 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     marks = marks[marks < publisher.ended_ns]
     if len(marks) == 0:
         return could_not_look(SILENCE, Missing(where[0], "shows neither data nor heartbeat"))
-    gaps = np.diff(np.append(marks, publisher.ended_ns))
+    ends = np.append(marks[1:], publisher.ended_ns)
+    gaps = ends - marks - pauses.within_ns(marks, ends)
     late = np.flatnonzero(gaps > INTERVAL_NS + TOLERANCE_NS)
     if len(late):
         after_ms = int(marks[late[0]] - marks[0]) // 1_000_000
@@ -52,8 +59,8 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
             f"ms after the first on; a heartbeat is due each {INTERVAL_NS // 1_000_000} ms"
         )
         return failed(SILENCE, text, traffic.id, evidence=where)
-    ends = np.append(first_sent[first_sent < publisher.ended_ns], publisher.ended_ns)
-    silences = int((np.diff(np.sort(ends)) > INTERVAL_NS).sum())
+    data = np.sort(np.append(first_sent[first_sent < publisher.ended_ns], publisher.ended_ns))
+    silences = int((np.diff(data) > INTERVAL_NS).sum())
     if not silences:
         text = f"data never rested for {INTERVAL_NS // 1_000_000} ms, so no heartbeat was due"
         return Finding(SILENCE, Outcome.INCONCLUSIVE, text, traffic.id, where)

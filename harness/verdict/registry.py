@@ -12,9 +12,11 @@ from harness.verdict import (
     coverage,
     delivery,
     ending,
+    event_gates,
     forensics,
     ledger_gates,
     overload,
+    parts,
     positions,
     recovery,
     resending,
@@ -62,6 +64,7 @@ GATES: dict[str, Gate] = {
     "sockets_dropped_nothing": run_gates.sockets_dropped_nothing,
     "both_sides_talked": run_gates.both_sides_talked,
     "faults_happened": ledger_gates.faults_happened,
+    event_gates.NAME: event_gates.events_happened,
     weather_gates.NAME: weather_gates.weather_applied,
     overload.NAME: overload.host_was_not_overloaded,
 }
@@ -71,6 +74,7 @@ CHECKS: dict[str, Check] = {
     for check in (
         Check(delivery.ONCE, Kind.SAFETY, _each(delivery.delivered_once)),
         Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact)),
+        Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts)),
         Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
         Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
         Check(forensics.EQUAL, Kind.SAFETY, _each(forensics.image_log_equals_publication)),

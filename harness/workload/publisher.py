@@ -49,6 +49,8 @@ class Publisher:
         skip: int,
         stop: Stop,
         pace: PaceCase = FREE,
+        *,
+        waits_for_readers: bool = False,
     ) -> None:
         self._plan = made
         self._payload = payload
@@ -56,11 +58,13 @@ class Publisher:
         """Index of the message that is left out; -1 for none."""
         self._stop = stop
         self._pacer = Pacer(pace)
+        self._waits_for_readers = waits_for_readers
         self._offers = np.zeros(made.count, dtype=OFFER)
         self.progress = Progress(made.total_bytes)
         self.accepted_count = 0
         self.back_pressure_count = 0
         self.admin_action_count = 0
+        self.not_connected_count = 0
 
     @property
     def offers(self) -> NDArray[np.void]:
@@ -117,6 +121,11 @@ class Publisher:
                 time.sleep(IDLE_S)
             elif position == result.ADMIN_ACTION:
                 self.admin_action_count += 1
+            elif position == result.NOT_CONNECTED and self._waits_for_readers:
+                self.not_connected_count += 1
+                self._stop.check()
+                self.progress.tell()
+                time.sleep(IDLE_S)
             else:
                 why = publication.close_reason
                 raise SubjectError(
@@ -138,7 +147,9 @@ def run(options: Options, stop: Stop) -> None:
     )
     payload = np.fromfile(options.case.payload.path, dtype=np.uint8)
     skip = made.count // 2 if options.sabotage == SKIP_MESSAGE else -1
-    publisher = Publisher(made, payload, skip, stop, traffic.pace)
+    publisher = Publisher(
+        made, payload, skip, stop, traffic.pace, waits_for_readers=traffic.rejoins
+    )
     try:
         with Aeron(options.aeron_dir) as aeron:
             publication = _open(aeron, traffic)
@@ -161,6 +172,7 @@ def run(options: Options, stop: Stop) -> None:
         facts.message_count = publisher.accepted_count
         facts.back_pressure_count = publisher.back_pressure_count
         facts.admin_action_count = publisher.admin_action_count
+        facts.not_connected_count = publisher.not_connected_count
         files.offers.parent.mkdir(parents=True, exist_ok=True)
         publisher.offers.tofile(files.offers)
         facts.write(files.document)

@@ -4,7 +4,8 @@
                                 --> subscription 2 --> Tap --------------> frames.bin
 
 Both are registered before anybody publishes, so both join where the stream begins. The end is
-where both have read everything and the driver says that no more will come.
+where both have read everything and the driver says that no more will come. A stream that rejoins is
+read in parts, see `harness.workload.rejoining`.
 """
 
 import struct
@@ -25,6 +26,7 @@ from harness.scenario.pace import FREE, PaceCase
 from harness.workload.options import FLIP_BYTE, Options
 from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress, say
+from harness.workload.rejoining import Rejoining
 from harness.workload.stop import Stop, SubjectError
 from harness.workload.tap import Tap
 
@@ -94,15 +96,11 @@ def run(options: Options, stop: Stop) -> None:
         flips = options.sabotage == FLIP_BYTE
         application, tap = _open_files(closing, files, progress, traffic.consume, flips)
         try:
-            with Aeron(options.aeron_dir) as aeron:
-                subscriptions = [
-                    aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2)
-                ]
-                say("ready")
-                images = [_wait_for_image(aeron, each, stop) for each in subscriptions]
-                _read(aeron, images, application, tap, progress, facts, stop)
-                for each in subscriptions:
-                    each.close()
+            if traffic.rejoins:
+                sessions = options.case.sessions_of(traffic)
+                Rejoining(options, application, tap, progress, facts, stop).read(sessions)
+            else:
+                _read_one_image(options, application, tap, progress, facts, stop)
         except BaseException as error:
             facts.error = f"{type(error).__name__}: {error}"
             raise
@@ -110,6 +108,26 @@ def run(options: Options, stop: Stop) -> None:
             facts.ended_ns = time.time_ns()
             facts.message_count = application.message_count
             facts.message_bytes = progress.count_bytes
+
+
+def _read_one_image(
+    options: Options,
+    application: Application,
+    tap: Tap,
+    progress: Progress,
+    facts: SubscriberFacts,
+    stop: Stop,
+) -> None:
+    traffic = options.traffic
+    with Aeron(options.aeron_dir) as aeron:
+        subscriptions = [
+            aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2)
+        ]
+        say("ready")
+        images = [_wait_for_image(aeron, each, stop) for each in subscriptions]
+        _read(aeron, images, application, tap, progress, facts, stop)
+        for each in subscriptions:
+            each.close()
 
 
 def _facts(stream_id: int) -> SubscriberFacts:

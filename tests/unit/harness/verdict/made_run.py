@@ -85,8 +85,8 @@ UNRELIABLE_CHECKS = (
     "rcv_hwm_from_wire",
     "invalid_packets_zero",
 )
-OF_RESTS = ("heartbeats_in_silence",)
-"""Checks of streams that rest, which this one does not."""
+OF_RESTS = ("heartbeats_in_silence", "delivered_in_parts")
+"""Checks of streams that rest, or are cut and go on; this one does neither."""
 assert {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS} == set(CHECKS)
 
 PACKETS_SENT = {"NAK": 5, "SM": 7, "HEARTBEAT": 9}
