@@ -3,8 +3,9 @@
 Whoever is killed before that leaves no such document, and the judge takes its absence as a fact.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from harness.artifact.documents import DocumentError, read_document, write_document
 
@@ -31,6 +32,8 @@ class PublisherFacts:
     started_ns: int
     ended_ns: int
     error: str | None
+    not_connected_count: int = 0
+    "How many offers found nobody who listened, of a stream that rejoins."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": PUBLISHER_SCHEMA, **asdict(self)})
@@ -47,8 +50,21 @@ class PublisherFacts:
 
 
 @dataclass
+class Part:
+    """What one image brought of a stream that was cut and went on."""
+
+    session_id: int
+    join_position: int
+    end_position: int
+    "The image's position when it was left."
+    eos_seen: bool
+    joined_ns: int
+    left_ns: int
+
+
+@dataclass
 class SubscriberFacts:
-    """What one subscriber saw of its one image."""
+    """What one subscriber saw of its one image; of several, of the one that it left last."""
 
     session_id: int
     stream_id: int
@@ -61,6 +77,13 @@ class SubscriberFacts:
     started_ns: int
     ended_ns: int
     error: str | None
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    "Of a stream that rejoins, a `Part` for each image in the order in which they came."
+
+    @property
+    def own_parts(self) -> list[Part]:
+        """The parts as values; raises TypeError for what is none."""
+        return [Part(**each) for each in self.parts]
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SUBSCRIBER_SCHEMA, **asdict(self)})

@@ -5,6 +5,7 @@ runs/<suite-id>/               report.html  suite.json
   <scenario with / as ->-s<seed>/
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
     decisions.bin  ledger.json  verdict.json  relay.log  netem.json  netem.log
+    host-events.json                        of a run whose hosts are paused or killed
     simulation.json  simulator.log          in place of relay.log, of a simulated run
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
@@ -194,6 +195,11 @@ class RunDir:
     def netem(self) -> Path:
         """What the kernel's netem was told and what it did."""
         return self.path / "netem.json"
+
+    @property
+    def host_events(self) -> Path:
+        """What befell the hosts on purpose."""
+        return self.path / "host-events.json"
 
     @property
     def netem_log(self) -> Path:

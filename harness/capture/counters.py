@@ -37,11 +37,16 @@ FLUSH_S = 0.25
 EXIT_HARNESS = 3
 
 
-def wait_for_driver(directory: Path, stop: StopNote, interval_s: float) -> CncFile | None:
-    """Return the driver's file once its heartbeat is set, or None if told to stop before."""
+def wait_for_driver(
+    directory: Path, stop: StopNote, interval_s: float, after_ms: int = 0
+) -> CncFile | None:
+    """Return the driver's file once its heartbeat is set, or None if told to stop before.
+
+    `after_ms` since 1970: a driver that had started before is not the one that is waited for.
+    """
     while not stop.is_left:
         cnc = map_cnc(directory / CNC_FILE)
-        if cnc is not None and int(cnc.heartbeat[0]) > 0:
+        if cnc is not None and cnc.start_timestamp_ms >= after_ms and int(cnc.heartbeat[0]) > 0:
             return cnc
         time.sleep(interval_s)
     return None
@@ -84,12 +89,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--aeron-dir", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="the host's folder of the run")
     parser.add_argument("--interval", type=parse_duration, default="5ms", help="such as 5ms")
+    parser.add_argument("--after", type=int, default=0, help="ms since 1970 of the driver's start")
     options = parser.parse_args(argv)
     stop = StopNote.on_signals()
     interval_s = options.interval / 1e9
     print(f"waiting for a driver in {options.aeron_dir}", flush=True)
     try:
-        cnc = wait_for_driver(options.aeron_dir, stop, interval_s)
+        cnc = wait_for_driver(options.aeron_dir, stop, interval_s, options.after)
         if cnc is None:
             print(f"told to stop before there was a driver in {options.aeron_dir}")
             return 0

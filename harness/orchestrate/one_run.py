@@ -74,6 +74,7 @@ def _walk(order: Order, tell: Tell, cancellation: Cancellation) -> None:
             raise Unsupported(impossible.text)
         if order.tested.missing:
             raise Unsupported(order.tested.missing)
+        _require_timeouts(order)
         run.forward()
         hurry = False
         run.manifest.complete = True
@@ -96,6 +97,15 @@ def _walk(order: Order, tell: Tell, cancellation: Cancellation) -> None:
     finally:
         with cancellation.shielded():
             _tidy_up(run, lab, hurry=hurry)
+
+
+def _require_timeouts(order: Order) -> None:
+    """Raise Unsupported if a peer cannot be told the time-outs that a scenario asks for."""
+    asked = order.scenario.timeouts.model_fields_set
+    for each in order.tested:
+        if asked and not each.reads_environment:
+            text = f"{each.name} takes no time-outs from a scenario: {', '.join(sorted(asked))}"
+            raise Unsupported(text)
 
 
 def _lab(order: Order) -> Lab:

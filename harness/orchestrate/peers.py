@@ -127,7 +127,7 @@ def _java(fidelity: str, store: Path) -> Subject:
         missing = "there is no Java: neither $JAVA_HOME/bin/java nor java on the PATH"
     settings = (f"-D{name}={value}" for name, value in _JAVA_SETTINGS.items())
     driver = (program or "java", *_JAVA_OPTIONS, *settings, "-cp", os.path.abspath(jar), _JAVA_MAIN)
-    return Subject(name="java", driver=driver, missing=missing)
+    return Subject(name="java", driver=driver, reads_environment=False, missing=missing)
 
 
 def _java_program() -> str | None:

@@ -29,6 +29,7 @@ from harness.artifact.manifest import Manifest, Phase, SubjectFacts
 from harness.artifact.run_dir import RunDir
 from harness.capture import sniffer
 from harness.orchestrate import facts, space, subject, traffic, watch
+from harness.orchestrate.host_events import HostEvents
 from harness.orchestrate.lab import MID, Lab, LabError
 from harness.orchestrate.netem import Netem
 from harness.orchestrate.payload import Payload
@@ -45,6 +46,9 @@ READY_TIMEOUT_S = 300.0
 
 STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0
 """Longer in a kernel inside a process: one processor, and slow at starting and ending programs."""
+
+SUCCESSOR = "#"
+"""Between the name of a process and its number, if another had that name before it."""
 
 QUIET_S = 0.2
 """How long the link is left alone after the last workload has ended."""
@@ -90,6 +94,7 @@ class Run:
         self._watched: list[Watched] = []
         self._case: Case | None = None
         self._netem: Netem | None = None
+        self._events: HostEvents | None = None
         self._snmp_before: dict[str, dict[str, int]] = {}
         self._steal_ticks = facts.steal_ticks()
         self.manifest = Manifest(
@@ -209,9 +214,13 @@ class Run:
             twins += started if len(started) > 1 else []
         self._let_begin(twins)
         self._start_saboteur()
+        assert self._case is not None
+        events = HostEvents(self._case.events, self)
+        self._events = events
         traffic.watch_to_the_end(
-            workloads=self._of("publisher", "subscriber"),
-            wanted=self._of("capture", "relay", "driver", "sampler"),
+            workloads=lambda: self._living("publisher", "subscriber"),
+            wanted=lambda: self._living("capture", "relay", "driver", "sampler"),
+            events=events,
             total_bytes=sum(
                 each.content.total_bytes * len(each.to_hosts)
                 for each in self.order.scenario.traffic
@@ -220,6 +229,7 @@ class Run:
             start_s=READY_TIMEOUT_S,
             tell=self._tell,
         )
+        events.require_all_came()
         # A sabotage that did not take place must not pass for one that the judge overlooked.
         watch.require_success(self._of("saboteur"), STOP_TIMEOUT_S)
 
@@ -254,6 +264,8 @@ class Run:
         self._phase("down", self.lab.down)
 
     def _stop(self, hurry: bool) -> None:
+        if self._events is not None:
+            self._events.close(self.order.folder.host_events)
         workloads = ("publisher", "subscriber", "saboteur")
         # What is read after the drivers' end is final: no counter and no log changes any more.
         for roles in (workloads, ("driver",), ("sampler",), ("relay",)):
@@ -330,6 +342,47 @@ class Run:
     def _of(self, *roles: str) -> list[Watched]:
         return [each for each in self._watched if each.role in roles]
 
+    def _living(self, *roles: str) -> list[Watched]:
+        """Those that nobody has told to end."""
+        return [each for each in self._of(*roles) if not each.asked]
+
+    def on_host(self, host: str, *roles: str) -> list[Watched]:
+        """Those of a host that nobody has told to end."""
+        return [each for each in self._living(*roles) if each.name.partition("/")[0] == host]
+
+    def kill(self, victim: Watched) -> None:
+        """End a process without warning, because the scenario says so."""
+        victim.asked = True
+        if victim.role == "driver":
+            self._retire_sampler(victim)
+        victim.process.kill()
+
+    def restart(self, victim: Watched) -> None:
+        """Start the successor of a process that was killed."""
+        host, _, what = victim.name.partition("/")
+        if victim.role == "driver":
+            now_ms = time.time_ns() // 1_000_000
+            driver = self._start_driver(host, now_ms)
+            self._start_sampler(host, now_ms).speaks_for = driver
+        else:
+            traffic_id = what.partition(SUCCESSOR)[0].removeprefix(f"{victim.role}-")
+            streams = {each.id: each for each in self.order.scenario.traffic}
+            self._start_workload(victim.role, host, streams[traffic_id])
+
+    def _retire_sampler(self, driver: Watched) -> None:
+        """Have a driver's sampler write down what it knows, and put that aside.
+
+        Its files are those of the driver that is about to die; the successor's take their place.
+        """
+        host = driver.name.partition("/")[0]
+        self.manifest.errors += watch.end(self.on_host(host, "sampler"), STOP_TIMEOUT_S)
+        files = self.order.folder.host(host)
+        past = files.path / f"before-{len(self._of('driver'))}"
+        past.mkdir(parents=True, exist_ok=True)
+        for file in (files.counters, files.counter_samples, files.pressure, files.held_logs):
+            if file.exists():
+                file.rename(past / file.name)
+
     def _spawn(
         self,
         role: str,
@@ -339,9 +392,12 @@ class Run:
         env: dict[str, str] | None = None,
     ) -> Watched:
         log.parent.mkdir(parents=True, exist_ok=True)
-        process = self.lab.spawn(place, argv, env=env, log=log)
         what = log.stem if role in ("publisher", "subscriber") else role
-        watched = Watched(name=f"{place}/{what}", process=process, role=role, log=log)
+        before = sum(each.name.split(SUCCESSOR)[0] == f"{place}/{what}" for each in self._watched)
+        what += f"{SUCCESSOR}{before + 1}" if before else ""
+        offset = log.stat().st_size if before and log.exists() else 0
+        process = self.lab.spawn(place, argv, env=env, log=log)
+        watched = Watched(f"{place}/{what}", process, role, log, offset=offset)
         self._watched.append(watched)
         return watched
 
@@ -363,11 +419,17 @@ class Run:
     def _directory(self, host: str) -> str:
         return f"{self.lab.shared_memory(host)}/aeron"
 
-    def _start_driver(self, host: str) -> Watched:
+    def _start_driver(self, host: str, killed_ms: int = 0) -> Watched:
         tested, where = self.order.subject(host), self._where(host)
         log = self.order.folder.host(host).driver_log
-        env = tested.variables(*where)
+        env = {**tested.variables(*where), **self._timeouts()}
+        if killed_ms:
+            env |= subject.TAKE_DIRECTORY
         return self._spawn("driver", host, tested.driver_command(*where), log, env)
+
+    def _timeouts(self) -> dict[str, str]:
+        assert self._case is not None
+        return self._case.timeouts.variables
 
     def _where(self, host: str) -> tuple[str, str, str]:
         """What a subject's words leave open: interpreter, driver's directory, libraries."""
@@ -375,12 +437,13 @@ class Run:
         libraries = "" if brought is None else self.lab.path(brought)
         return self.lab.python(host), self._directory(host), libraries
 
-    def _start_sampler(self, host: str) -> Watched:
+    def _start_sampler(self, host: str, killed_ms: int = 0) -> Watched:
         files = self.order.folder.host(host)
         argv = subject.sampler_command(
             self.lab.python(host),
             directory=self._directory(host),
             out=self.lab.path(files.path),
+            after_ms=killed_ms,
         )
         return self._spawn("sampler", host, argv, files.sampler_log)
 
@@ -399,7 +462,8 @@ class Run:
             host=host if len(ends) > 1 else "",
         )
         argv += subject.sabotage_arguments(role, self.order.sabotage)
-        return self._spawn(role, host, argv, log, tested.variables(*self._where(host)))
+        env = {**tested.variables(*self._where(host)), **self._timeouts()}
+        return self._spawn(role, host, argv, log, env)
 
     def _start_saboteur(self) -> None:
         if subject.SABOTAGE_ROLES.get(self.order.sabotage) == "saboteur":

@@ -38,6 +38,9 @@ SABOTAGE_ROLES = {
 SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
+TAKE_DIRECTORY = {"AERON_DIR_DELETE_ON_START": "true"}
+"""Of a driver that follows one that was killed, whose heartbeat looks alive for a while."""
+
 PYTHON = "{python}"
 DIRECTORY = "{dir}"
 LIBRARIES = "{libraries}"
@@ -60,6 +63,9 @@ class Subject:
 
     environment: dict[str, str] = field(default_factory=dict)
     """Variables of all its processes, with the same left open."""
+
+    reads_environment: bool = True
+    """Whether its driver takes Aeron's settings from the environment."""
 
     libraries: Path | None = None
     """A folder below that of the runs whose files it needs in every place; None if it needs none.
@@ -177,10 +183,12 @@ def simulator_command(python: str, *, case: str, out: str, memory: str, sabotage
     return [*argv, "--sabotage", sabotage] if sabotage else argv
 
 
-def sampler_command(python: str, *, directory: str, out: str) -> list[str]:
-    return [
+def sampler_command(python: str, *, directory: str, out: str, after_ms: int = 0) -> list[str]:
+    """`after_ms` is when the driver before this one was killed, or 0."""
+    argv = [
         *(python, "-m", "harness.capture.counters"),
         *("--aeron-dir", directory),
         *("--out", out),
         *("--interval", SAMPLE_INTERVAL),
     ]
+    return [*argv, "--after", str(after_ms)] if after_ms else argv

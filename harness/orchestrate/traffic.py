@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness.orchestrate import watch
+from harness.orchestrate.host_events import HostEvents
 from harness.orchestrate.subject import PROGRESS, UNSUPPORTED_EXIT_CODE
 from harness.orchestrate.watch import RunFailed, Watched
 
@@ -34,13 +35,13 @@ class Overran(Exception):
 class Progress:
     """Bytes published and delivered so far, as the workloads tell."""
 
-    def __init__(self, workloads: Sequence[Watched]) -> None:
+    def __init__(self, workloads: Callable[[], Sequence[Watched]]) -> None:
         self._workloads = workloads
-        self._bytes = {each.name: 0 for each in workloads}
+        self._bytes: dict[str, int] = {}
         self.begun = False
 
     def read(self) -> None:
-        for each in self._workloads:
+        for each in self._workloads():
             for line in each.new_lines():
                 count = progress_bytes(line)
                 if count is not None:
@@ -48,7 +49,9 @@ class Progress:
                     self.begun |= each.role == "publisher"
 
     def total(self, role: str) -> int:
-        return sum(self._bytes[each.name] for each in self._workloads if each.role == role)
+        """Of all that live or have come to their end, in bytes."""
+        workloads = self._workloads()
+        return sum(self._bytes.get(each.name, 0) for each in workloads if each.role == role)
 
 
 def progress_bytes(line: str) -> int | None:
@@ -61,16 +64,18 @@ def progress_bytes(line: str) -> int | None:
 
 def watch_to_the_end(
     *,
-    workloads: Sequence[Watched],
-    wanted: Sequence[Watched],
+    workloads: Callable[[], Sequence[Watched]],
+    wanted: Callable[[], Sequence[Watched]],
+    events: HostEvents,
     total_bytes: int,
     wall_s: float,
     start_s: float,
     tell: Callable[..., None],
 ) -> None:
-    """Return when all workloads have ended well.
+    """Return when all workloads have ended well and no event is under way.
 
-    Raises Overran, Unsupported or RunFailed in any other case.
+    Who works and who is wanted is asked again and again: an event may replace them. Raises
+    Overran, Unsupported or RunFailed in any other case.
     """
     progress = Progress(workloads)
     deadline_s = time.monotonic() + start_s
@@ -82,22 +87,23 @@ def watch_to_the_end(
         now_s = time.monotonic()
         if progress.begun and not begun:
             begun, deadline_s = True, now_s + wall_s
-        codes = {each.name: each.process.poll() for each in workloads}
-        over = all(code is not None for code in codes.values())
+        events.look(progress.total("publisher"), progress.total("subscriber"))
+        codes = {each.name: each.process.poll() for each in workloads()}
+        over = not events.is_under_way and all(code is not None for code in codes.values())
         if over or now_s - told_s >= TELL_S:
             told_s = now_s
             _tell_progress(progress, total_bytes, tell)
         if any(codes.values()):
             failed_s = failed_s or now_s
             if over or now_s - failed_s > GRACE_S:
-                raise _failure(workloads)
+                raise _failure(workloads())
         elif over:
             return
-        watch.require_alive(wanted)
+        watch.require_alive(wanted())
         if now_s > deadline_s:
-            text = _late(workloads, progress, total_bytes, wall_s)
+            text = _late(workloads(), progress, total_bytes, wall_s)
             raise Overran(text) if begun else RunFailed(text, ours=False)
-        time.sleep(POLL_S)
+        time.sleep(events.patience_s(POLL_S))
 
 
 def _tell_progress(progress: Progress, total_bytes: int, tell: Callable[..., None]) -> None:

@@ -42,7 +42,7 @@ class Watched:
     role: str
     log: Path
     asked: bool = False
-    """Whether the harness told it to end before it did."""
+    """Whether the harness told it to end before it did, or killed it on order."""
 
     speaks_for: Watched | None = None
     """Whose readiness this process reports, if not its own."""
@@ -91,7 +91,7 @@ class Watched:
 def require_alive(watched: Iterable[Watched]) -> None:
     """Raise RunFailed about the first of these that has ended; the harness's own come last."""
     for each in sorted(watched, key=lambda each: each.is_ours):
-        if text := each.died():
+        if not each.asked and (text := each.died()):
             raise RunFailed(text, ours=each.is_ours)
 
 

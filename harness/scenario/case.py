@@ -14,6 +14,13 @@ from pydantic import Field
 
 from harness.scenario.fault_case import FaultCase, resolve_fault
 from harness.scenario.fault_sense import rule_directions
+from harness.scenario.host_event import (
+    DEFAULT_TIMEOUTS,
+    EventCase,
+    TimeoutsCase,
+    event_case,
+    timeouts_case,
+)
 from harness.scenario.link_case import LINK_NAMES, Backend, LinkCase, directions, link_names
 from harness.scenario.model import SEED_MAX, Scenario
 from harness.scenario.part import Part
@@ -69,6 +76,10 @@ class Case(Part):
     """At most one a link direction."""
     links: tuple[LinkCase, ...] = ()
     """All links where there are several; else one joins the two hosts."""
+    events: tuple[EventCase, ...] = ()
+    """What befalls the hosts."""
+    timeouts: TimeoutsCase = DEFAULT_TIMEOUTS
+    """Of drivers and clients."""
 
     @property
     def link_names(self) -> tuple[str, ...]:
@@ -100,6 +111,17 @@ class Case(Part):
     def weather_of(self, link: str) -> WeatherCase | None:
         """The weather of a link direction, or None where every packet passes."""
         return next((each for each in self.weather if each.link == link), None)
+
+    def sessions_of(self, traffic: TrafficCase) -> int:
+        """How many publications a stream has, one after the other."""
+        kills = [
+            each
+            for each in self.events
+            if each.action == "kill"
+            and each.host == traffic.from_host
+            and "publisher" in each.roles
+        ]
+        return 1 + len(kills)
 
     def traffic_by_id(self, traffic_id: str) -> TrafficCase:
         return next(each for each in self.traffic if each.id == traffic_id)
@@ -158,6 +180,8 @@ def resolve(
         backend=network.all_links[0].backend,
         weather=_weather(scenario),
         links=tuple(LinkCase(between=each.between, backend=each.backend) for each in several),
+        events=tuple(event_case(each) for each in scenario.events),
+        timeouts=timeouts_case(scenario.timeouts),
     )
 
 

@@ -4,6 +4,7 @@
       seeds     network --- link --- weather
       traffic[] --- content --- message
       faults[]  --- where, what, when, act
+      events[]  --- whom, when, act
       expect[]  budget
 
 Shape and units are checked here; what is well-formed and yet cannot happen is found by `sense`.
@@ -16,7 +17,9 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from harness.scenario import applies
 from harness.scenario.fault import Fault
+from harness.scenario.host_event import EVENTS_MAX, HostEvent, Timeouts
 from harness.scenario.network import HOSTS_MAX, Network
+from harness.scenario.pace import Pace
 from harness.scenario.table import (
     NUMBER,
     Bytes,
@@ -84,6 +87,12 @@ class Content(Table):
 
     message: MessageLengths = MessageLengths()
 
+    pace: Pace | None = None
+    """How fast it publishes; default as fast as the stream takes it."""
+
+    close_after_ns: Duration = Field(default=0, alias="close_after")
+    """How long the publication stays open behind the last message; default 0s."""
+
 
 Channels = dict[Name, str]
 Partners = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
@@ -130,6 +139,14 @@ class Traffic(Table):
     """Channels that the subscriber adds to a subscription with `control-mode=manual`."""
 
     content: Content
+
+    consume: Pace | None = None
+    """How fast the subscriber consumes; default as fast as messages come."""
+
+    rejoins: bool = False
+    """Whether the stream goes on when it was cut: the publisher waits while nobody listens, the
+    subscriber takes up the next image, even from a new driver. Default false: a lost image is a
+    failure."""
 
     @property
     def from_host(self) -> str:
@@ -184,6 +201,12 @@ class Scenario(Table):
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
     """The rules, in the order in which they are tried; default none."""
+
+    events: tuple[HostEvent, ...] = Field(default=(), strict=False, max_length=EVENTS_MAX)
+    """What befalls the hosts; default nothing."""
+
+    timeouts: Timeouts = Timeouts()
+    """Of drivers and clients, where they are not the defaults."""
 
     expect: tuple[
         Annotated[

@@ -7,6 +7,7 @@ anything starts. Each finding names the place in the file by a path of keys and 
 from collections.abc import Iterator
 
 from harness.scenario.fault_sense import fault_problems
+from harness.scenario.host_event import IMAGE_LIVENESS_NS, event_problems
 from harness.scenario.model import Scenario
 from harness.scenario.problem import Path, Problem
 from harness.scenario.traffic_sense import traffic_problems, unknown_host
@@ -22,6 +23,8 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += _unique("traffic", "stream", [each.stream_id for each in scenario.traffic])
     found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])
+    found += _events(scenario)
+    found += _unique("events", "id", [each.id for each in scenario.events])
     found += _unique("expect", None, [each.name for each in scenario.expect])
     return found
 
@@ -46,6 +49,23 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
         if host not in joined:
             yield Problem((*top, "hosts"), f"host {host!r} has no link, so nobody can reach it")
     yield from shared_problems(links)
+
+
+def _events(scenario: Scenario) -> Iterator[Problem]:
+    roles = {host: {"driver"} for host in scenario.network.hosts}
+    for traffic in scenario.traffic:
+        for host in traffic.from_hosts:
+            roles.get(host, set()).add("publisher")
+        for host in traffic.to_hosts:
+            roles.get(host, set()).add("subscriber")
+    yield from event_problems(
+        scenario.events,
+        roles,
+        sum(each.content.total_bytes for each in scenario.traffic),
+        scenario.budget.wall_ns,
+        rejoins=all(each.rejoins for each in scenario.traffic),
+        image_liveness_ns=scenario.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS,
+    )
 
 
 def _unique(table: str, key: str | None, values: list[str] | list[int]) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from harness.scenario.channel import SELF, fill_in, parse_channel
 from harness.scenario.model import LONGEST, Traffic
+from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
 from harness.scenario.traffic_sense import longest_message
 
@@ -60,6 +61,14 @@ class TrafficCase(Part):
     """What each subscriber adds to its subscription: its host, and a channel."""
     ports: tuple[int, ...] = ()
     """All UDP ports of the stream, where there are more than `port`."""
+    pace: PaceCase = FREE
+    """Of the publisher."""
+    close_after_ns: int = 0
+    """How long the publication stays open behind its last message."""
+    consume: PaceCase = FREE
+    """Of the subscriber."""
+    rejoins: bool = False
+    """Whether the stream goes on when it was cut."""
 
     @property
     def publishers(self) -> tuple[str, ...]:
@@ -152,4 +161,8 @@ def resolve_traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]
         destinations=tuple(filled(each, traffic.from_host) for each in traffic.destinations),
         sources=tuple((h, filled(each, h)) for h in traffic.to_hosts for each in traffic.sources),
         ports=() if ports == {heard.endpoint_port} else tuple(sorted(ports)),
+        pace=pace_case(traffic.content.pace),
+        close_after_ns=traffic.content.close_after_ns,
+        consume=pace_case(traffic.consume),
+        rejoins=traffic.rejoins,
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from harness.scenario.channel import SELF, Channel, parse_channel, placeholders
 from harness.scenario.model import LONGEST, Scenario, Traffic
+from harness.scenario.pace import pace_problems
 from harness.scenario.problem import Path, Problem
 
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
@@ -40,6 +41,10 @@ def traffic_problems(scenario: Scenario, traffic: Traffic, path: Path) -> Iterat
         yield from _channel(parsed[key], traffic, (*path, key), is_sending=key == "channel")
     yield from _others(scenario, traffic, path)
     yield from _pair(parsed, path)
+    content, wall_ns = traffic.content, scenario.budget.wall_ns
+    total, after_ns = content.total_bytes, content.close_after_ns
+    yield from pace_problems(content.pace, total, after_ns, wall_ns, (*path, "content", "pace"))
+    yield from pace_problems(traffic.consume, total, 0, wall_ns, (*path, "consume"))
     if "channel" in parsed:
         yield from _several(parsed, traffic, path)
         yield from _content(parsed["channel"], traffic, (*path, "content"))

@@ -65,6 +65,10 @@ def require_supported(case: Case) -> None:
     for fault in case.faults:
         if fault.action == "readdress":
             raise Unsupported(f"sim has no way back for the changed port of rule {fault.id}")
+    for event in case.events:
+        raise Unsupported(f"sim cannot {event.action} a process (event {event.id})")
+    if case.timeouts.variables:
+        raise Unsupported("sim has the default time-outs only")
     for traffic in case.traffic:
         for name in _CLOCK_READERS:
             if f"{name}=" in f"{traffic.channel}|{traffic.receive}":

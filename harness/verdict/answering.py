@@ -15,13 +15,14 @@ from harness.dissect.layout import FLAG_END_OF_STREAM
 from harness.scenario.case import TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.pauses import Pauses, pauses_of
 from harness.verdict.series import (
     END_OF_TIME_NS,
     Series,
     contiguous_by,
     highest_by,
     known_at,
-    stream_series,
+    least_series,
 )
 from harness.verdict.window import status_messages
 from harness.verdict.wire import Wire
@@ -40,11 +41,13 @@ QUARTER = 4
 
 def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """While the image is read, a status message leaves each 200 ms and each quarter window."""
-    found = together(evidence.wire(traffic), evidence.subscriber(traffic))
+    found = together(
+        evidence.wire(traffic), evidence.subscriber(traffic), pauses_of(evidence, traffic.to_host)
+    )
     if isinstance(found, Missing):
         return could_not_look(ON_TIME, found, traffic.id)
-    wire, subscriber = found
-    consumed = stream_series(evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire)
+    wire, subscriber, pauses = found
+    consumed = least_series(evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire)
     if isinstance(consumed, Missing):
         return could_not_look(ON_TIME, consumed, traffic.id)
     capture = evidence.name_of(evidence.folder.capture(traffic.to_host))
@@ -54,10 +57,10 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
         text = f"no status message left {traffic.to_host}"
         return failed(ON_TIME, text, traffic.id, evidence=(capture,))
     until_ns = _read_until_ns(wire, subscriber.ended_ns)
-    silent = _silence(told["time_ns"].astype(np.int64), until_ns)
+    silent = _silence(told["time_ns"].astype(np.int64), until_ns, pauses)
     if silent is not None:
         return failed(ON_TIME, silent, traffic.id, evidence=(capture,))
-    hidden = _consumed_untold(wire, told, consumed, until_ns)
+    hidden = _consumed_untold(wire, told, consumed, until_ns, pauses)
     if hidden is not None:
         position, text = hidden
         where = (capture, samples)
@@ -76,10 +79,11 @@ def _read_until_ns(wire: Wire, ended_ns: int) -> int:
     return min(ended_ns, int(ends.min())) if len(ends) else ended_ns
 
 
-def _silence(told_ns: NDArray[np.int64], until_ns: int) -> str | None:
+def _silence(told_ns: NDArray[np.int64], until_ns: int, pauses: Pauses) -> str | None:
     """The first time that nothing was told for too long, from the first time on."""
     marks = told_ns[told_ns < until_ns]
-    gaps = np.diff(np.append(marks, until_ns))
+    ends = np.append(marks[1:], until_ns)[: len(marks)]
+    gaps = ends - marks - pauses.within_ns(marks, ends)
     late = np.flatnonzero(gaps > TIMEOUT_NS + TOLERANCE_NS)
     if len(late) == 0:
         return None
@@ -91,13 +95,14 @@ def _silence(told_ns: NDArray[np.int64], until_ns: int) -> str | None:
 
 
 def _consumed_untold(
-    wire: Wire, told: Frames, consumed: Series, until_ns: int
+    wire: Wire, told: Frames, consumed: Series, until_ns: int, pauses: Pauses
 ) -> tuple[int, str] | None:
     """The first sample of what was consumed that no status message followed in time."""
     facts = wire.facts
     tops = positions(told, facts.initial_term_id, facts.term_length)
     tops = np.maximum.accumulate(tops + told["window_bytes"] // QUARTER)
-    due_ns = np.minimum(consumed.read_before_ns, END_OF_TIME_NS - TOLERANCE_NS) + TOLERANCE_NS
+    read_ns = np.minimum(consumed.read_before_ns, END_OF_TIME_NS // 2)
+    due_ns = pauses.due_ns(read_ns, TOLERANCE_NS)
     looked = due_ns <= until_ns
     times_ns = told["time_ns"].astype(np.int64)
     covered = known_at(times_ns, tops, due_ns, int(tops[0]))

@@ -22,6 +22,7 @@ from harness.scenario.channel import parse_channel
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.outcome import Outcome
+from harness.verdict.pauses import Pauses, pauses_of
 from harness.verdict.recovery import spilled
 from harness.verdict.series import END_OF_TIME_NS, contiguous_by, highest_by, known_at
 from harness.verdict.window import status_messages
@@ -184,10 +185,12 @@ def surely_taken(wire: Wire, start: int) -> NDArray[np.bool_]:
 
 def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """A hole is asked for again only after the retry delay, and no more once it is closed."""
-    found = together(evidence.wire(traffic), evidence.planned(traffic))
+    found = together(
+        evidence.wire(traffic), evidence.planned(traffic), pauses_of(evidence, traffic.to_host)
+    )
     if isinstance(found, Missing):
         return could_not_look(PACED, found, traffic.id)
-    wire, planned = found
+    wire, planned, pauses = found
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     if parse_channel(traffic.channel).is_group:
         text = "receivers of a group draw their delays by chance: there is no pace to hold them to"
@@ -204,7 +207,7 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     hurried = np.flatnonzero((counts - 1) * retry_ns > lasted_ns + PACE_SLACK_NS)
     most = int(counts.max()) if len(counts) else 0
     facts = {"naks": len(ranges), "holes": len(fresh), "most_for_one": most}
-    late = _late(wire, asked, planned.log.start_position)
+    late = _late(wire, asked, planned.log.start_position, pauses)
     if late is not None:
         position, text = late
         return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
@@ -220,9 +223,10 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(PACED, text, traffic.id, evidence=where, facts=facts)
 
 
-def _late(wire: Wire, asked: _Asked, start: int) -> tuple[int, str] | None:
+def _late(wire: Wire, asked: _Asked, start: int, pauses: Pauses) -> tuple[int, str] | None:
     """The first NAK that came long after its hole was closed."""
-    stale_ns = asked.times_ns - _closed_ns(wire, asked, start)
+    closed_ns = _closed_ns(wire, asked, start)
+    stale_ns = asked.times_ns - closed_ns - pauses.within_ns(closed_ns, asked.times_ns)
     late = np.flatnonzero(stale_ns > STALE_NS)
     if len(late) == 0:
         return None

@@ -20,6 +20,7 @@ from harness.artifact.delivery import read_deliveries
 from harness.artifact.documents import DocumentError
 from harness.artifact.frame_seen import read_frames_seen
 from harness.artifact.held_log import HeldLog, read_held_logs
+from harness.artifact.host_event import HappenedEvent, read_happened
 from harness.artifact.host_facts import CaptureFacts, SnmpFacts
 from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import Manifest
@@ -114,6 +115,14 @@ class Evidence:
     @cached_property
     def decisions(self) -> Records | Missing:
         return self._document(self.folder.decisions, read_decisions)
+
+    @cached_property
+    def host_events(self) -> list[HappenedEvent] | Missing:
+        """What befell the hosts on order; nothing where nothing was ordered."""
+        case = self.case
+        if not isinstance(case, Missing) and not case.events:
+            return []
+        return self._document(self.folder.host_events, read_happened)
 
     @cached_property
     def payload(self) -> NDArray[np.uint8] | Missing:

@@ -55,6 +55,12 @@ def test_the_subject_is_blamed_before_the_harness(tmp_path):
     require_alive([watched(tmp_path)])
 
 
+def test_nobody_is_blamed_for_one_that_was_told_to_end(tmp_path):
+    driver = watched(tmp_path, "driver", code=-9)
+    driver.asked = True
+    require_alive([driver])
+
+
 @pytest.mark.parametrize(
     ("line", "count"),
     [
@@ -80,7 +86,7 @@ def test_progress_adds_up_by_role_and_begins_with_a_publisher(tmp_path):
         Watched(name=log.name, process=Ended(None), role=role, log=log)
         for log, role in zip(logs, roles, strict=True)
     ]
-    progress = traffic.Progress(workloads)
+    progress = traffic.Progress(lambda: workloads)
     logs[2].write_text("ready\nprogress 5/30\n")
     progress.read()
     assert (progress.total("subscriber"), progress.begun) == (5, False)
@@ -88,3 +94,19 @@ def test_progress_adds_up_by_role_and_begins_with_a_publisher(tmp_path):
     logs[1].write_text("progress 7/30\n")
     progress.read()
     assert (progress.total("publisher"), progress.begun) == (27, True)
+
+
+def test_progress_of_one_that_was_replaced_counts_no_more(tmp_path):
+    first = Watched(name="p#1", process=Ended(None), role="publisher", log=tmp_path / "p")
+    workloads = [first]
+    progress = traffic.Progress(lambda: workloads)
+    first.log.write_text("progress 10/30\n")
+    progress.read()
+    workloads = [
+        Watched("p#2", Ended(None), "publisher", first.log, offset=first.log.stat().st_size)
+    ]
+    progress.read()
+    assert progress.total("publisher") == 0
+    first.log.write_text("progress 10/30\nprogress 4/30\n")
+    progress.read()
+    assert progress.total("publisher") == 4

@@ -19,7 +19,7 @@ from harness.artifact.offer import read_offers
 from harness.artifact.plan import message_bytes, plan
 from harness.artifact.run_dir import HostDir
 from harness.dissect.cnc_file import map_cnc
-from harness.dissect.counter_key import RECEIVER_NAKS_SENT
+from harness.dissect.counter_key import RECEIVER_NAKS_SENT, SUBSCRIBER_POSITION
 from harness.dissect.expected_log import expected_log
 from harness.workload import __main__ as entry
 from harness.workload import publisher, saboteur, subscriber
@@ -154,6 +154,38 @@ def test_a_subscriber_whose_driver_leaves_says_so(tmp_path):
     facts = SubscriberFacts.read(chosen.files.subscriber("one").document)
     assert "shut down" in facts.error
     assert not facts.eos_seen
+
+
+def read_positions(driver):
+    found = map_cnc(driver.context.dir / "cnc.dat").counters()
+    return [each.final_value for each in found if each.type_id == SUBSCRIBER_POSITION]
+
+
+def test_a_stream_that_rejoins_goes_on_with_the_next_driver(tmp_path):
+    case = small_case(tmp_path)
+    traffic = case.traffic[0].model_copy(update={"rejoins": True})
+    case = case.model_copy(update={"traffic": (traffic,)})
+    driver = make_driver(tmp_path)
+    driver.start()
+    chosen = options_of(case, "subscriber", driver, tmp_path)
+    reading = Working(subscriber.run, chosen)
+    with Aeron(driver.context.dir) as aeron:
+        publication = aeron.add_publication(traffic.channel, 1001)
+        while publication.offer(b"cut off") < 0:
+            time.sleep(0.001)
+        while read_positions(driver) != [publication.position] * 2:
+            time.sleep(0.001)
+        driver.close()
+    with make_driver(tmp_path) as driver:
+        assert Working(publisher.run, options_of(case, "publisher", driver, tmp_path)).end() is None
+        assert reading.end() is None
+    facts = SubscriberFacts.read(chosen.files.subscriber("one").document)
+    first, *_, last = facts.own_parts
+    assert (first.eos_seen, last.eos_seen) == (False, True)
+    assert first.session_id != last.session_id
+    log = expected_log(planned(case)[0].lengths, MTU, TERM_LENGTH)
+    assert (last.join_position, last.end_position) == (0, log.end_position)
+    assert facts.message_bytes >= traffic.total_bytes
 
 
 @pytest.mark.parametrize(
