@@ -224,11 +224,28 @@ class Run:
         watch.require_success(self._of("saboteur"), STOP_TIMEOUT_S)
 
     def _let_begin(self, twins: Sequence[Watched]) -> None:
-        """Let publishers of one stream begin together, when each of them is connected."""
-        if twins:
-            self._await("publishers", twins, _says_ready)
+        """Let publishers of one stream begin together, when each of them is connected.
+
+        One that never is must not keep the others: the traffic's budget is over then, and says so.
+        """
+        if not twins:
+            return
+        connected = {each.name: False for each in twins}
+
+        def is_there(line: str) -> bool:
+            return _says_ready(line) or line.startswith(subject.PROGRESS)
+
+        self._await("publishers", twins, is_there)
+        deadline_s = time.monotonic() + self.order.scenario.budget.wall_ns / 1e9
+        while not all(connected.values()) and time.monotonic() < deadline_s:
             for each in twins:
-                each.process.tell(signal.SIGUSR1)
+                # Whole logs are read again: what was said first may have been both at once.
+                said = each.log.read_text(errors="replace").splitlines()
+                connected[each.name] = any(_says_ready(line) for line in said)
+            watch.require_alive(self._watched)
+            time.sleep(watch.POLL_S)
+        for each in twins:
+            each.process.tell(signal.SIGUSR1)
 
     # ---- the way back ----
 
