@@ -34,6 +34,7 @@ from harness.orchestrate.netem import Netem
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.state import MEMORY_ROOT
 from harness.orchestrate.subject import CANNOT_START_EXIT_CODES, Pair, Subject
+from harness.orchestrate.twins import has_publication, let_begin
 from harness.orchestrate.watch import RunFailed, Watched
 from harness.scenario.case import Case, resolve
 from harness.scenario.case import Payload as CasePayload
@@ -207,7 +208,10 @@ class Run:
         for each in self.order.scenario.traffic:
             started = [self._start_workload("publisher", host, each) for host in each.from_hosts]
             twins += started if len(started) > 1 else []
-        self._let_begin(twins)
+        if twins:
+            self._await("publishers", twins, has_publication)
+            wall_s = self.order.scenario.budget.wall_ns / 1e9
+            let_begin(twins, wanted=self._watched, wall_s=wall_s)
         self._start_saboteur()
         traffic.watch_to_the_end(
             workloads=self._of("publisher", "subscriber"),
@@ -222,30 +226,6 @@ class Run:
         )
         # A sabotage that did not take place must not pass for one that the judge overlooked.
         watch.require_success(self._of("saboteur"), STOP_TIMEOUT_S)
-
-    def _let_begin(self, twins: Sequence[Watched]) -> None:
-        """Let publishers of one stream begin together, when each of them is connected.
-
-        One that never is must not keep the others: the traffic's budget is over then, and says so.
-        """
-        if not twins:
-            return
-        connected = {each.name: False for each in twins}
-
-        def is_there(line: str) -> bool:
-            return _says_ready(line) or line.startswith(subject.PROGRESS)
-
-        self._await("publishers", twins, is_there)
-        deadline_s = time.monotonic() + self.order.scenario.budget.wall_ns / 1e9
-        while not all(connected.values()) and time.monotonic() < deadline_s:
-            for each in twins:
-                # Whole logs are read again: what was said first may have been both at once.
-                said = each.log.read_text(errors="replace").splitlines()
-                connected[each.name] = any(_says_ready(line) for line in said)
-            watch.require_alive(self._watched)
-            time.sleep(watch.POLL_S)
-        for each in twins:
-            each.process.tell(signal.SIGUSR1)
 
     # ---- the way back ----
 
