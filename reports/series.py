@@ -16,6 +16,7 @@ from harness.artifact.records import Records
 from harness.artifact.run_dir import RunDir
 from harness.dissect.flow import learn_streams
 from harness.dissect.pcap import read_capture
+from harness.dissect.route import between
 from harness.scenario.case import Case, TrafficCase
 from reports.counter_lines import (
     RECEIVER_COUNTERS,
@@ -115,8 +116,8 @@ def read_series(run: RunDir) -> RunSeries:
         host.name: _attempt(series, f"the capture of {host.name}", _captured, run, case, host.name)
         for host in case.hosts
     }
-    for traffic in case.traffic:
-        series.streams.append(_stream(series, run, traffic, decisions, captures))
+    for flow in (flow for each in case.traffic for flow in each.flows):
+        series.streams.append(_stream(series, run, case, flow, decisions, captures))
     return series
 
 
@@ -135,7 +136,9 @@ def _attempt(
 
 
 def _captured(run: RunDir, case: Case, host: str) -> Records | None:
-    capture = read_capture(run.capture(host), [each.port for each in case.traffic])
+    capture = read_capture(
+        run.capture(host), [port for each in case.traffic for port in each.all_ports]
+    )
     if capture is not None and capture.problem:
         raise ValueError(capture.problem)
     return None if capture is None else capture.frames
@@ -144,10 +147,14 @@ def _captured(run: RunDir, case: Case, host: str) -> Records | None:
 def _stream(
     series: RunSeries,
     run: RunDir,
+    case: Case,
     traffic: TrafficCase,
     decisions: Records | None,
     captures: dict[str, Records | None],
 ) -> StreamSeries:
+    """One stream on its way from one host to another."""
+    way = case.address(traffic.from_host), case.address(traffic.to_host)
+    link = case.link_between(traffic.from_host, traffic.to_host)
     lines: list[Line] = []
     for host, names in ((traffic.from_host, SENDER_COUNTERS), (traffic.to_host, RECEIVER_COUNTERS)):
         what = f"the counters of {host} for stream {traffic.stream_id}"
@@ -155,13 +162,18 @@ def _stream(
             _attempt(series, what, stream_lines, run.host(host), traffic.stream_id, names) or []
         )
     sent = _of_stream(captures.get(traffic.from_host), traffic.stream_id)
+    if sent is not None:
+        # What the host sends to others is theirs, and what they answer.
+        sent = sent[between(sent, *way) | between(sent, *way[::-1])]
     received = _of_stream(captures.get(traffic.to_host), traffic.stream_id)
     geometry = _geometry(series, run, traffic, sent)
-    marks = [] if decisions is None else decision_marks(decisions, traffic.stream_id)
+    marks = []
+    if decisions is not None:
+        marks = decision_marks(decisions[decisions["link"] >> 1 == link >> 1], traffic.stream_id)
     if geometry is not None:
         marks += _frame_marks(series, run, traffic, geometry, sent, received)
     return StreamSeries(
-        traffic_id=traffic.id,
+        traffic_id=traffic.role,
         stream_id=traffic.stream_id,
         term_length=traffic.term_length,
         initial_term_id=None if geometry is None else geometry.initial_term_id,

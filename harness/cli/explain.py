@@ -4,7 +4,7 @@ import click
 
 from harness.cli import exit_code, scenarios
 
-_STAND_IN_ADDRESSES = ("192.0.2.1", "192.0.2.2")
+_STAND_IN_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
 """From the block for documentation: real ones are derived from the run id."""
 
 
@@ -35,7 +35,7 @@ def explain(file: str, seed: int | None, as_json: bool, schema: bool) -> int:
             loaded,
             seed=loaded.seeds.root if seed is None else seed,
             fidelity=loaded.fidelity[0],
-            addresses=dict(zip(loaded.network.hosts, _STAND_IN_ADDRESSES, strict=True)),
+            addresses=dict(zip(loaded.network.hosts, _STAND_IN_ADDRESSES, strict=False)),
             payload=Payload(
                 path="(chosen by `windtunnel run --payload`)", sha256="", length_bytes=0
             ),

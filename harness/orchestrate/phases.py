@@ -35,6 +35,7 @@ from harness.orchestrate.netem import Netem
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.state import MEMORY_ROOT
 from harness.orchestrate.subject import CANNOT_START_EXIT_CODES, Pair, Subject
+from harness.orchestrate.twins import has_publication, let_begin
 from harness.orchestrate.watch import RunFailed, Watched
 from harness.scenario.case import Case, resolve
 from harness.scenario.case import Payload as CasePayload
@@ -212,7 +213,10 @@ class Run:
         for each in self.order.scenario.traffic:
             started = [self._start_workload("publisher", host, each) for host in each.from_hosts]
             twins += started if len(started) > 1 else []
-        self._let_begin(twins)
+        if twins:
+            self._await("publishers", twins, has_publication)
+            wall_s = self.order.scenario.budget.wall_ns / 1e9
+            let_begin(twins, wanted=self._watched, wall_s=wall_s)
         self._start_saboteur()
         assert self._case is not None
         events = HostEvents(self._case.events, self)
@@ -232,13 +236,6 @@ class Run:
         events.require_all_came()
         # A sabotage that did not take place must not pass for one that the judge overlooked.
         watch.require_success(self._of("saboteur"), STOP_TIMEOUT_S)
-
-    def _let_begin(self, twins: Sequence[Watched]) -> None:
-        """Let publishers of one stream begin together, when each of them is connected."""
-        if twins:
-            self._await("publishers", twins, _says_ready)
-            for each in twins:
-                each.process.tell(signal.SIGUSR1)
 
     # ---- the way back ----
 

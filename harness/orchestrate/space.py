@@ -39,13 +39,22 @@ class Need:
 
 def need(scenario: Scenario) -> Need:
     """Estimate what a run of a scenario will write."""
-    traffic_bytes = sum(traffic.content.total_bytes for traffic in scenario.traffic)
+    ends = [len(each.from_hosts) + len(each.to_hosts) for each in scenario.traffic]
+    traffic_bytes = sum(
+        traffic.content.total_bytes * count / SIDES
+        for traffic, count in zip(scenario.traffic, ends, strict=True)
+    )
     lengths = [
-        TERMS * parse_channel(traffic.channel).term_length + LOG_METADATA_BYTES
-        for traffic in scenario.traffic
+        length
+        for traffic, count in zip(scenario.traffic, ends, strict=True)
+        for length in count * [TERMS * parse_channel(traffic.channel).term_length]
     ]
-    logs = SIDES * sum(lengths)
-    kept = SIDES * sum(length for length in lengths if length <= LOG_LENGTH_MAX)
+    logs = sum(length + LOG_METADATA_BYTES for length in lengths)
+    kept = sum(
+        length + LOG_METADATA_BYTES
+        for length in lengths
+        if length + LOG_METADATA_BYTES <= LOG_LENGTH_MAX
+    )
     hosts = len(scenario.network.hosts)
     disk = int(traffic_bytes * DISK_PER_TRAFFIC_BYTE) + min(kept, hosts * COPIED_BYTES_MAX)
     return Need(

@@ -26,7 +26,27 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += _events(scenario)
     found += _unique("events", "id", [each.id for each in scenario.events])
     found += _unique("expect", None, [each.name for each in scenario.expect])
+    found += _readers(scenario)
     return found
+
+
+def _readers(scenario: Scenario) -> Iterator[Problem]:
+    """Checks about hosts that read nothing, and readers that no check is about."""
+    known = {host for each in scenario.traffic for host in each.to_hosts}
+    asked: set[str] = set()
+    for index, check in enumerate(scenario.expect):
+        chosen = check.arguments.get("to", []) if isinstance(check.arguments, dict) else []
+        hosts = chosen if isinstance(chosen, list) else [chosen]
+        asked |= {host for host in hosts if isinstance(host, str)}
+        for host in hosts:
+            if host not in known:
+                text = f"{host!r} is no subscriber: expected {', '.join(sorted(known))}"
+                yield Problem(("expect", index, check.name, "to"), text)
+    for index, traffic in enumerate(scenario.traffic):
+        for host in traffic.partial:
+            if host not in asked:
+                text = f"no check is about {host}: expected one with `to: {host}`"
+                yield Problem(("traffic", index, "partial"), text)
 
 
 def _network(scenario: Scenario) -> Iterator[Problem]:

@@ -13,13 +13,13 @@ from harness.artifact.frame_class import CODES, NAMES
 from harness.artifact.ledger import Ledger, LinkAccount, RuleAccount
 from harness.artifact.records import Records
 from harness.dissect.pcap import Capture
+from harness.dissect.route import between
 from harness.scenario.case import Case
 from harness.scenario.fault_case import FaultCase
 from harness.verdict.binomial import interval, least_trials
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
 from harness.verdict.outcome import Outcome
-from harness.verdict.route import between
 
 CONFIDENCE = 0.999
 """One sound run in a thousand strays further, for each rule."""

@@ -29,8 +29,8 @@ from harness.dissect.flow import (
 )
 from harness.dissect.frames import Frames
 from harness.dissect.pcap import Capture, sent_by
+from harness.dissect.route import between
 from harness.scenario.case import Case, TrafficCase
-from harness.verdict.route import between
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,9 @@ PAYLOAD = Payload(path="payload.bin", sha256="0" * 64, length_bytes=1)
 
 
 def case_of(file):
-    return resolve(
-        load_scenario(file),
-        seed=1,
-        fidelity="netns",
-        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
-        payload=PAYLOAD,
-    )
+    scenario = load_scenario(file)
+    addresses = {name: f"10.64.0.{3 + 16 * at}" for at, name in enumerate(scenario.network.hosts)}
+    return resolve(scenario, seed=1, fidelity="netns", addresses=addresses, payload=PAYLOAD)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from harness.artifact.run_dir import RunDir
+from harness.scenario.case import Case, HostCase, LinkCase
 from reports.charts import MARKS_PER_KIND_MAX, POINTS_PER_LINE_MAX, chart_document
 from reports.counter_lines import Line
 from reports.marks import Marks
@@ -145,3 +146,20 @@ def test_chart_times_are_milliseconds_from_the_first_event() -> None:
     assert told["lines"][0]["t"].tolist() == [0.0, 2.0, 4.5]
     assert told["lines"][0]["v"].tolist() == [0, 32, 32]
     assert told["marks"][0]["t"].tolist() == [4.5]
+
+
+def test_each_reader_of_a_stream_has_a_chart(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    case = Case.read(run.case)
+    far = HostCase(name="c", address="10.64.0.35")
+    links = tuple(LinkCase(between=("a", each)) for each in ("b", "c"))
+    first = case.traffic[0].model_copy(update={"to_hosts": ("b", "c")})
+    update = {"hosts": (*case.hosts, far), "links": links, "traffic": (first, *case.traffic[1:])}
+    alone = read_series(run).streams[0]
+    case.model_copy(update=update).write(run.case)
+    series = read_series(run)
+    names = [stream.traffic_id for stream in series.streams]
+    assert names == [f"{first.id} at b", f"{first.id} at c", case.traffic[1].id]
+    assert series.streams[0].count("dropped") == alone.count("dropped") > 0
+    assert series.streams[1].count("dropped") == 0
+    assert "the capture of c is missing" in series.notes

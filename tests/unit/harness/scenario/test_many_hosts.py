@@ -157,3 +157,14 @@ def test_twins_need_the_same_start():
     assert "need the same session-id" in faults(TWINS.replace("session-id=7|", ""))
     other = '    channels: {sub2: "aeron:udp?endpoint=${pub}:24326|session-id=8"}\n    content'
     assert "need the same session-id" in faults(TWINS.replace("    content", other))
+
+
+def test_checks_name_readers_and_each_reader_has_a_check():
+    about = GOOD.replace("expect: [delivered_once]", "expect: [{delivered_once: {to: sub2}}]")
+    assert parse_scenario(about, "made.yaml")
+    assert "'pub' is no subscriber: expected sub1, sub2" in faults(
+        about.replace("to: sub2", "to: pub")
+    )
+    partial = about.replace("    content", "    partial: [sub2]\n    content")
+    assert parse_scenario(partial, "made.yaml")
+    assert "no check is about sub2" in faults(partial.replace("to: sub2", "to: [sub1]"))

@@ -1,0 +1,40 @@
+"""A publisher of several waits for the word, and hears it whenever it comes."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from harness.workload.start import Start
+from harness.workload.stop import Stop, Stopped
+
+
+@pytest.fixture(autouse=True)
+def handler():
+    before = signal.getsignal(signal.SIGUSR1)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_says_that_it_is_ready_and_goes_on_when_told(capsys):
+    start = Start()
+    word = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1))
+    word.start()
+    start.wait(Stop())
+    word.join()
+    assert capsys.readouterr().out == "ready\n"
+
+
+def test_a_word_that_came_before_is_not_lost():
+    start = Start()
+    os.kill(os.getpid(), signal.SIGUSR1)
+    start.wait(Stop())
+    assert start.given
+
+
+def test_being_asked_to_end_ends_the_wait():
+    start, stop = Start(), Stop()
+    stop.ask(signal.SIGTERM)
+    with pytest.raises(Stopped):
+        start.wait(stop)
