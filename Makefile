@@ -45,6 +45,7 @@ nightly: lint test ## the slow round: without the JIT, with bounds checks, many 
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
 	@nice $(BIN)/python -m tests.fuzz
 	@$(BIN)/python -m tests.overload
+	@$(BIN)/python -m tests.killed
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2
 	@$(BIN)/windtunnel exam
