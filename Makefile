@@ -45,6 +45,7 @@ nightly: lint test ## the slow round: without the JIT, with bounds checks, many 
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
 	@nice $(BIN)/python -m tests.fuzz
 	@$(BIN)/python -m tests.overload
+	@$(BIN)/python -m tests.killed
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 	@$(BIN)/python -m tests.soak.same_bytes
 	@$(BIN)/python -m tests.soak.clean_runs

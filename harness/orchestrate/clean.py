@@ -115,8 +115,10 @@ def remove_left_overs(runs: Path) -> list[str]:
 def _remove_by_name(alive: set[str]) -> list[str]:
     """Remove namespaces and directories that bear our prefix and that no record mentions."""
     removed = []
-    namespaces = NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}*")
-    for path in sorted(namespaces):
+    namespaces = sorted(NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}*"))
+    # A lab that has begun since the records were read: it wrote its own before it made anything.
+    alive = alive | _living_in_memory()
+    for path in namespaces:
         token = path.name.removeprefix(state.NAME_PREFIX).partition("-")[0]
         if token not in alive:
             remove_namespace(path.name)
@@ -126,6 +128,13 @@ def _remove_by_name(alive: set[str]) -> list[str]:
             remove_directory(path)
             removed.append(f"directory {path}")
     return removed
+
+
+def _living_in_memory() -> set[str]:
+    """Tokens of all labs on the machine whose harness is alive."""
+    files = state.MEMORY_ROOT.glob(f"{state.MEMORY_PREFIX}*/{state.OWNER_FILE}")
+    records = [state.load(path) for path in files]
+    return {each.token for each in records if each is not None and each.owner_is_alive()}
 
 
 def _is_abandoned(directory: Path) -> bool:
