@@ -31,6 +31,9 @@ TAGGED = "tagged"
 @dataclass
 class _Receiver:
     limit: int
+    """The furthest that it has allowed."""
+    told: int
+    """What it allowed last: a shrunken window lets others join from further behind."""
     time_ns: int
     is_done: bool
 
@@ -82,11 +85,11 @@ def allowed(
             if each.is_done or each.time_ns + control.timeout_ns < time_ns
         ]:
             del group[gone]
-        least = min((each.limit for each in group.values()), default=limit)
+        least = min((each.told for each in group.values()), default=limit)
         if name in group:
-            group[name] = _Receiver(max(limit, group[name].limit), time_ns, is_done)
+            group[name] = _Receiver(max(limit, group[name].limit), limit, time_ns, is_done)
         elif not is_done and limit >= least - window:
-            group[name] = _Receiver(limit, time_ns, False)
+            group[name] = _Receiver(limit, limit, time_ns, False)
         if group and len(group) >= control.group_min:
             reached = max(reached, min(each.limit for each in group.values()))
         elif not group and not control.group_min:

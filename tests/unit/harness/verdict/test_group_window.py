@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from driver.media_driver import flow_control as driver_flow
@@ -86,6 +86,7 @@ def test_only_tagged_messages_bind_a_tagged_group():
     ),
     st.integers(0, 3),
 )
+@example(moves=[(1, 0, 3, False), (1, 0, 1, False), (2, 0, 1, False)], least=2)
 def test_never_forbids_what_a_driver_allows(moves, least):
     """Our own driver's strategy stands for any: the judge's bound lies at or beyond its limit."""
     rows, where = [], {1: 0, 2: 0, 3: 0}
