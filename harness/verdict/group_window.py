@@ -7,7 +7,8 @@
 A receiver joins with its first status message unless that lies a window behind the others, and
 leaves by saying so or by silence. Before a group has its least number nothing may be sent. Where
 the driver may be stricter (it holds the limit while a receiver joins, and forgets one only when it
-has nothing to send) the bound here is the wider one: what lies beyond it no driver may do.
+has nothing to send) the bound here is the wider one: what lies beyond it no driver may do. So who
+may have joined counts for the least number, and only who surely has binds.
 Source: Aeron's min and tagged multicast flow control.
 """
 
@@ -21,6 +22,7 @@ from harness.dissect.flow import positions
 from harness.dissect.frames import SM_LENGTH, Frames
 from harness.dissect.layout import SM_FLAG_END_OF_STREAM, SM_GROUP_TAG
 from harness.scenario.flow_control import FlowControl
+from harness.verdict.series import END_OF_TIME_NS
 from harness.verdict.wire import Wire
 
 TAGGED_LENGTH = SM_LENGTH + SM_GROUP_TAG.width
@@ -31,11 +33,50 @@ TAGGED = "tagged"
 @dataclass
 class _Receiver:
     limit: int
-    """The furthest that it has allowed."""
-    told: int
-    """What it allowed last: a shrunken window lets others join from further behind."""
     time_ns: int
-    is_done: bool
+
+
+class _Group:
+    """Who surely binds the sender, and how far it might have gone so far."""
+
+    def __init__(self, control: FlowControl, start: int) -> None:
+        self._control = control
+        self._joined: dict[int, _Receiver] = {}
+        self._seen: set[int] = set()
+        self.reached = start
+        self.times_ns: list[int] = []
+        self.limits: list[int] = []
+
+    def hear(self, time_ns: int, name: int, limit: int, window: int, is_done: bool) -> None:
+        """Take note of a status message, and before it of those whose time was over."""
+        self.forget_until(time_ns)
+        least = min((each.limit for each in self._joined.values()), default=limit)
+        if is_done:
+            self._joined.pop(name, None)
+        else:
+            self._seen.add(name)
+            if name in self._joined or limit >= least - window:
+                self._joined[name] = _Receiver(limit, time_ns)
+        if not self._joined and len(self._seen) >= self._control.group_min:
+            self.reached = max(self.reached, limit)
+        self._note(time_ns)
+
+    def forget_until(self, time_ns: int) -> None:
+        """Forget who was silent for too long, each at its time."""
+        over = {
+            name: each.time_ns + self._control.timeout_ns for name, each in self._joined.items()
+        }
+        for name in sorted(over, key=lambda each: over[each]):
+            if over[name] < time_ns:
+                del self._joined[name]
+                self._note(over[name])
+
+    def _note(self, time_ns: int) -> None:
+        if self._joined and len(self._seen) >= self._control.group_min:
+            least = min(each.limit for each in self._joined.values())
+            self.reached = max(self.reached, least)
+        self.times_ns.append(time_ns)
+        self.limits.append(self.reached)
 
 
 def binding(wire: Wire, told: Frames, control: FlowControl) -> Frames:
@@ -66,33 +107,10 @@ def allowed(
     limits = at + told["window_bytes"]
     if control.strategy == MAX:
         return times_ns, np.maximum.accumulate(limits) if len(limits) else limits
-    group: dict[int, _Receiver] = {}
-    reached = start
-    found = []
+    group = _Group(control, start)
     done = (told["flags"] & SM_FLAG_END_OF_STREAM) != 0
-    rows = zip(
-        times_ns.tolist(),
-        limits.tolist(),
-        told["window_bytes"].tolist(),
-        told["receiver_id"].tolist(),
-        done.tolist(),
-        strict=True,
-    )
-    for time_ns, limit, window, name, is_done in rows:
-        for gone in [
-            key
-            for key, each in group.items()
-            if each.is_done or each.time_ns + control.timeout_ns < time_ns
-        ]:
-            del group[gone]
-        least = min((each.told for each in group.values()), default=limit)
-        if name in group:
-            group[name] = _Receiver(max(limit, group[name].limit), limit, time_ns, is_done)
-        elif not is_done and limit >= least - window:
-            group[name] = _Receiver(limit, limit, time_ns, False)
-        if group and len(group) >= control.group_min:
-            reached = max(reached, min(each.limit for each in group.values()))
-        elif not group and not control.group_min:
-            reached = max(reached, limit)
-        found.append(reached)
-    return times_ns, np.array(found, dtype=np.int64)
+    columns = (times_ns, told["receiver_id"], limits, told["window_bytes"], done)
+    for row in zip(*(each.tolist() for each in columns), strict=True):
+        group.hear(*row)
+    group.forget_until(END_OF_TIME_NS)
+    return np.array(group.times_ns, dtype=np.int64), np.array(group.limits, dtype=np.int64)

@@ -37,7 +37,12 @@ def told(*rows):
 
 
 def limits(control, *rows):
-    return allowed(Wire(), told(*rows), parse_flow_control(control), 0)[1].tolist()
+    """How far the sender might go from each of the messages on, until the next."""
+    times_ns, found = allowed(Wire(), told(*rows), parse_flow_control(control), 0)
+    assert np.all(np.diff(times_ns) >= 0)
+    assert np.all(np.diff(found) >= 0)
+    wanted = [row[0] for row in rows]
+    return found[np.searchsorted(times_ns, wanted, side="right") - 1].tolist()
 
 
 def test_max_follows_the_fastest():
@@ -57,6 +62,18 @@ def test_who_is_silent_binds_no_more():
     rows = (1, 1, 0, 96), (2, 2, 0, 96), (5 * S, 1, 640, 96), (7 * S, 1, 1280, 96)
     assert limits("min", *rows) == [96, 96, 96, 1376]
     assert limits("min,t:8s", *rows) == [96, 96, 96, 96]
+
+
+def test_a_silence_frees_the_sender_when_it_has_lasted():
+    control = parse_flow_control("min")
+    rows = (0, 1, 0, 96), (0, 2, 0, 96), (S, 1, 640, 96), (6 * S, 2, 32, 96)
+    times_ns, found = allowed(Wire(), told(*rows), control, 0)
+    at = {int(time): int(limit) for time, limit in zip(times_ns, found, strict=True)}
+    assert at[5 * S] == 736
+
+
+def test_a_narrower_window_lets_another_join_the_count():
+    assert limits("min,g:/2", (1, 1, 0, 320), (2, 1, 0, 96), (3, 2, 0, 96)) == [0, 0, 96]
 
 
 def test_who_leaves_binds_no_more():
@@ -93,7 +110,7 @@ def test_never_forbids_what_a_driver_allows(moves, least):
     for at, (receiver, step, window, is_done) in enumerate(moves):
         where[receiver] += 32 * step
         rows.append((at * S, receiver, where[receiver], 320 * window, is_done and step == 0))
-    bound = limits(f"min,g:/{least}", *rows)
+    bound = limits(f"min,g:/{least}", *rows) if rows else []
     flows, receivers = driver_flow.make_flows(1), driver_flow.make_flow_receivers(1)
     flows.strategy, flows.receiver_timeout_ns, flows.group_min_size = driver_flow.MIN, 5 * S, least
     limit = highest = 0
