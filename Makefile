@@ -46,6 +46,7 @@ nightly: lint test ## the slow round: without the JIT, with bounds checks, many 
 	@nice $(BIN)/python -m tests.fuzz
 	@$(BIN)/python -m tests.overload
 	@$(BIN)/python -m tests.killed
+	@$(BIN)/python -m tests.scenarios
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2
 	@$(BIN)/windtunnel exam
