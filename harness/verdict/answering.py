@@ -8,6 +8,7 @@ SM            SM            SM            SM
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.artifact.records import Records
 from harness.dissect import counter_key
 from harness.dissect.flow import positions
 from harness.dissect.frames import Frames
@@ -140,12 +141,34 @@ def _runs(told: Frames) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(starts, ends, strict=True) if b - a > 2]
 
 
+def _unread(
+    told_at: NDArray[np.int64], told_ns: NDArray[np.int64], consumed: Series, samples: Records
+) -> NDArray[np.bool_]:
+    """Which positions were told before the slowest subscriber had come to them.
+
+    A pass of the sampler that begins later reads what is at least as new; one in which nothing has
+    changed leaves no sample of this counter, but of another.
+    """
+    passes = np.unique(samples["time_ns"].astype(np.int64))
+    next_pass = np.searchsorted(passes, told_ns, side="right")
+    looked = next_pass < len(passes)
+    seen_ns = passes[np.minimum(next_pass, len(passes) - 1)]
+    row = np.searchsorted(consumed.times_ns, seen_ns, side="right") - 1
+    unread: NDArray[np.bool_] = looked & (row >= 0) & (told_at > consumed.values[row])
+    return unread
+
+
 def status_messages_backed(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Status messages only go forward, never beyond what had arrived, with a sound window."""
-    found = together(evidence.wire(traffic), evidence.planned(traffic))
+    """Status messages only go forward, never beyond what all have consumed, with a sound window."""
+    found = together(
+        evidence.wire(traffic), evidence.planned(traffic), evidence.counted(traffic.to_host)
+    )
     if isinstance(found, Missing):
         return could_not_look(BACKED, found, traffic.id)
-    wire, planned = found
+    wire, planned, counted = found
+    consumed = least_series(evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire)
+    if isinstance(consumed, Missing):
+        return could_not_look(BACKED, consumed, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     told = status_messages(wire.answering)
     if len(told) == 0:
@@ -164,6 +187,7 @@ def status_messages_backed(evidence: Evidence, traffic: TrafficCase) -> Finding:
     window = told["window_bytes"]
     for wrong, what in (
         (at > backed, "though all that lies before it had not arrived"),
+        (_unread(at, times_ns, consumed, counted.samples), "that not all subscribers had reached"),
         (fell, "behind what its receiver had told before"),
         ((window <= 0) | (window > widest), f"with a window that is not from 1 to {widest}"),
     ):

@@ -18,6 +18,9 @@ from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Missing
 from harness.verdict.wire import Wire
 
+SUBSCRIPTIONS = 2
+"""Of one subscriber: its application's and its tap's."""
+
 END_OF_TIME_NS = np.iinfo(np.int64).max
 
 
@@ -43,13 +46,15 @@ def stream_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Se
 
 
 def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
-    """The least of all that a stream has of a counter, over time; it never falls.
+    """The least of what a subscriber's own counters show, over time; it never falls.
 
-    What a receiver tells its sender is how far the slowest of its subscribers has come.
+    What a receiver tells its sender is how far the slowest of its subscribers has come. A workload
+    subscribes twice and before anybody else; whoever comes later may leave earlier.
     """
     found = _all_series(evidence, host, type_id, wire)
-    if isinstance(found, Missing) or len(found) == 1:
-        return found if isinstance(found, Missing) else found[0]
+    if isinstance(found, Missing):
+        return found
+    found = found[:SUBSCRIPTIONS]
     known_ns = max(int(each.times_ns[0]) for each in found)
     times_ns = np.unique(np.concatenate([each.times_ns for each in found]))
     times_ns = times_ns[times_ns >= known_ns]

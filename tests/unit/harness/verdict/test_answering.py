@@ -198,3 +198,25 @@ def test_what_is_due_to_be_told_is_how_far_the_slowest_subscriber_has_come(
     chosen = messages(run)[5:16]
     run.packets["b"] = [each for each in run.packets["b"] if each not in chosen]
     assert on_time(run).outcome is outcome
+
+
+@pytest.mark.parametrize(("behind", "outcome"), [(0, PASS), (4096, FAIL)])
+def test_a_position_that_the_slowest_has_not_reached_is_named(run, monkeypatch, behind, outcome):
+    monkeypatch.setitem(COUNTERS, "b", {**COUNTERS["b"], "slow": (64, 4)})
+    for time_ns, name, value in list(run.samples["b"]):
+        if name == "sub-pos":
+            run.samples["b"].append((time_ns, "slow", max(0, value - behind)))
+    run.values["slow"] = run.values["sub-pos"] - behind
+    finding = backed(run)
+    assert finding.outcome is outcome
+    assert ("that not all subscribers had reached" in finding.text) == (outcome is FAIL)
+
+
+def test_somebody_who_came_later_holds_nobody_back(run, monkeypatch):
+    monkeypatch.setitem(COUNTERS, "b", {**COUNTERS["b"], "own": (64, 4), "late": (65, 4)})
+    for time_ns, name, value in list(run.samples["b"]):
+        if name == "sub-pos":
+            run.samples["b"].append((time_ns, "own", value))
+    run.samples["b"].append((run.now_ns // 2, "late", 0))
+    run.values["own"], run.values["late"] = run.values["sub-pos"], 0
+    assert backed(run).outcome is PASS

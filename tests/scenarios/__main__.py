@@ -1,0 +1,53 @@
+"""Each class of faults once with its planted defect: the judge must say FAIL.
+
+    python -m tests.scenarios [PATTERN...]        classes whose name holds one of these; default all
+
+A run of the scenario with the sound driver comes first: it must not FAIL. Needs the rights of a
+lab; exits with 1 if any class is not what its row says.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from harness.orchestrate.subject import SABOTAGES
+from tests.scenarios.fault_classes import Row, rows
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOUND = ("PASS", "INCONCLUSIVE")
+
+
+def outcome_of(row: Row, out: str, *more: str) -> tuple[str, str]:
+    """What a run of a class's scenario came to, and why."""
+    argv = [sys.executable, "-m", "harness", "run", str(row.scenario), "--fidelity", "netns"]
+    argv += ["--json", "--out", out, *more]
+    argv += ["--backend", row.backend] if row.backend else []
+    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    run = next((line for line in lines if "reason" in line), None)
+    return ("none", done.stderr[-200:]) if run is None else (run["outcome"], run["reason"])
+
+
+def main() -> int:
+    """Run what was asked for; see the module's first lines."""
+    patterns = sys.argv[1:] or [""]
+    wrong = 0
+    for row in rows():
+        if row.scenario is None or not any(each in row.name for each in patterns):
+            continue
+        kind = "--sabotage" if row.defect in SABOTAGES else "--mutant"
+        with tempfile.TemporaryDirectory() as out:
+            sound, why = outcome_of(row, out)
+            spoilt, reason = outcome_of(row, out, kind, str(row.defect))
+        is_right = sound in SOUND and spoilt == "FAIL"
+        wrong += not is_right
+        mark = "ok   " if is_right else "WRONG"
+        print(f"{mark} {row.name}: {sound}; with {row.defect}: {spoilt}", flush=True)
+        print(f"      {why}\n      {reason}", flush=True)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

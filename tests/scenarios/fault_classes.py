@@ -1,0 +1,56 @@
+"""The table of fault classes as values, and whether a case is what its row says."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.scenario.case import Case
+from harness.scenario.fault_case import FaultCase
+
+FILE = Path(__file__).with_name("fault_classes.yaml")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One class of faults."""
+
+    name: str
+    scenario: str | None
+    defect: str | None
+    shows: dict[str, Any]
+    backend: str | None
+
+
+def rows() -> list[Row]:
+    """All classes, in the order of the file."""
+    document = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return [
+        Row(each["class"], each["scenario"], each["defect"], each["shows"], each.get("backend"))
+        for each in document
+    ]
+
+
+def is_shown(row: Row, case: Case) -> bool:
+    """Whether a case has what makes it one of a class."""
+    shows = row.shows
+    if "weather" in shows:
+        return any(getattr(each, shows["weather"]) for each in case.weather)
+    if "event" in shows:
+        return any(each.action == shows["event"] for each in case.events)
+    if "pace" in shows:
+        return any(not getattr(each, shows["pace"]).is_free for each in case.traffic)
+    return bool(shows) and any(_fits(shows, fault) for fault in case.faults)
+
+
+def _fits(shows: dict[str, Any], fault: FaultCase) -> bool:
+    found = {
+        "act": fault.action,
+        "chance": fault.chance,
+        "place": fault.place.kind,
+        "attempt": [fault.attempt.first, fault.attempt.last],
+    }
+    plain = {key: value for key, value in shows.items() if key != "type"}
+    is_of_type = "type" not in shows or shows["type"] in fault.frame_types
+    return is_of_type and all(found[key] == value for key, value in plain.items())
