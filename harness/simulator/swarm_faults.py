@@ -137,20 +137,14 @@ def _details(
 ) -> dict[str, object]:
     """What a rule needs beside its frames and its share."""
     found: dict[str, object] = {}
-    is_positional = set(made.frame_types) <= set(_POSITIONAL)
     if action == "displace":
         found = {"ending": "frames", "ending_value": chance.randint(2, 20)}
         found["hold_ns"] = spread(chance, 10 * US, 50 * MS)
     elif action == "hold":
-        found["hold_ns"] = spread(chance, 10 * US, 50 * MS)
-        if is_positional and chance.random() < 0.5:
-            found |= _event(chance)
+        found = _lateness(chance)
     elif action == "duplicate":
+        found = _lateness(chance) if chance.random() < 0.3 else {}
         found["copies"] = chance.choice((1, 1, 3))
-        if chance.random() < 0.3:
-            found["hold_ns"] = spread(chance, 10 * US, 50 * MS)
-            if is_positional and chance.random() < 0.5:
-                found |= _event(chance)
     elif action == "corrupt":
         field, types = chance.choice(_DAMAGES)
         picked = tuple(each for each in made.frame_types if each in types)
@@ -169,10 +163,15 @@ def _details(
     return found
 
 
-def _event(chance: random.Random) -> dict[str, object]:
-    ending = chance.choice(_EVENTS)
-    value = {"frames": chance.randint(1, 20), "advance": spread(chance, 64, 1 << 16)}
-    return {"ending": ending, "ending_value": value.get(ending, 0)}
+def _lateness(chance: random.Random) -> dict[str, object]:
+    """Until when frames are kept; only those with a place in the stream can wait for an event."""
+    found: dict[str, object] = {"hold_ns": spread(chance, 10 * US, 50 * MS)}
+    if chance.random() < 0.5:
+        ending = chance.choice(_EVENTS)
+        value = {"frames": chance.randint(1, 20), "advance": spread(chance, 64, 1 << 16)}
+        found |= {"ending": ending, "ending_value": value.get(ending, 0)}
+        found["frame_types"] = chance.choice((("DATA",), _POSITIONAL))
+    return found
 
 
 def _chain(chance: random.Random) -> dict[str, object]:

@@ -69,9 +69,10 @@ def stalling(window: int):
             "initial_term_id": 0,
             "initial_position": 0,
             "receiver_window_bytes": window,
-            "total_bytes": 400 * 1_376,
-            "shortest_bytes": 1_376,
-            "longest_bytes": 1_376,
+            # Eight fill a term but for 8 KiB, which the PAD covers.
+            "total_bytes": 40 * 15_000,
+            "shortest_bytes": 15_000,
+            "longest_bytes": 15_000,
         }
     )
     lost = FaultCase(
