@@ -83,6 +83,11 @@ def _figures_of(case: BenchCase) -> list[Figure]:
             figure("", "startup", "ms", False),
             figure("-rss", "rss", "MB", False),
         ]
+    if case.kind == "swarm":
+        return [
+            figure("", "trials", "trials/min", True),
+            figure("-frames", "frames", "frames/trial", True),
+        ]
     memory = figure("-rss", "rss", "MB", False)
     if case.kind == "echo":
         return [

@@ -3,16 +3,20 @@
 stream cases    udp-1344, udp-32, ipc-32    a source and a sink, as fast as it goes
 echo cases      rtt-udp, rtt-ipc            a ping and a pong, one message at a time
 startup                                     a driver alone
+swarm                                       simulated trials, of our driver alone
 """
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["stream", "echo", "startup"]
+Kind = Literal["stream", "echo", "startup", "swarm"]
 Medium = Literal["udp", "ipc", ""]
 
 FIRST_STREAM_ID = 1001
 STREAMS_PER_CASE = 2
+SWARM = "swarm"
+SWARM_FRAMES = 10_000
+"""Asked for in each trial; streams that must fit a bound of bytes have fewer."""
 ECHO_MESSAGE_LENGTH = 32
 IDLES = ("yield", "spin", "sleep")
 THREADING_MODES = ("DEDICATED", "SHARED_NETWORK", "SHARED")
@@ -36,6 +40,7 @@ CASES = (
     BenchCase("ipc-32", "stream", "ipc", 32, "messages of 32 bytes through shared memory"),
     BenchCase("rtt-udp", "echo", "udp", ECHO_MESSAGE_LENGTH, "there and back over loopback"),
     BenchCase("rtt-ipc", "echo", "ipc", ECHO_MESSAGE_LENGTH, "there and back in shared memory"),
+    BenchCase(SWARM, "swarm", about="trials on virtual time, one after the other on one core"),
 )
 CASE_NAMES = tuple(case.name for case in CASES)
 
@@ -70,8 +75,8 @@ class BenchSettings:
     """Variables of our driver's alone; they win."""
 
     def chosen(self) -> list[BenchCase]:
-        """The cases to measure, start-up first."""
-        return [case for case in CASES if case.name in self.cases]
+        """The cases to measure of a driver, start-up first."""
+        return [case for case in CASES if case.name in self.cases and case.name != SWARM]
 
 
 def channel(medium: Medium, settings: BenchSettings, port: int) -> str:

@@ -2,7 +2,8 @@
 
     unmeasured    the first driver goes through every case, the others start and end once: whatever
                   is compiled or read from a cold disk, is so here
-    round 1..n    each driver is started anew and measured in every case
+    round 1..n    each driver is started anew and measured in every case; then the swarm, which
+                  has drivers of its own
 
 All files lie in a folder of their own that is gone afterwards, whatever happens.
 """
@@ -17,8 +18,9 @@ from pathlib import Path
 
 from harness.bench.host import DriverHost
 from harness.bench.measure import Reading, measure
-from harness.bench.plan import BenchSettings
+from harness.bench.plan import SWARM, BenchSettings
 from harness.bench.subject import SUBJECTS, C, DriverSubject, c_version
+from harness.bench.swarm import OURS, measure_swarm
 from harness.orchestrate.lab import LabError
 
 UNMEASURED_S = 0.2
@@ -31,7 +33,7 @@ OnStart = Callable[[int, DriverSubject], None]
 
 def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading) -> list[Reading]:
     """Measure everything. Raises LabError when a driver cannot be started."""
-    subjects = [SUBJECTS[name] for name in settings.drivers]
+    subjects = [SUBJECTS[name] for name in settings.drivers if settings.chosen()]
     if C in subjects and c_version() is None:
         raise LabError(
             "the real C driver comes with pyaeron, which is not installed; "
@@ -51,6 +53,10 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
                 for reading in _measure_all(subject, settings, folder, round_index):
                     readings.append(reading)
                     on_reading(reading)
+            if SWARM in settings.cases and OURS in settings.drivers:
+                reading = measure_swarm(settings, folder / f"{SWARM}-{round_index}", round_index)
+                readings.append(reading)
+                on_reading(reading)
     return readings
 
 

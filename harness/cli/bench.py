@@ -108,8 +108,9 @@ def bench(
 ) -> int:
     """Measure our driver and the real Aeron C driver by turns, under the same loads.
 
-    Cases: startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc. Both drivers serve the same client,
-    ours. A reading in which a message was lost or came out of order is void.
+    Cases: startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc, and swarm: how many simulated
+    trials one core makes. Both drivers serve the same client, ours. A reading in which a message
+    was lost or came out of order, or in which a trial found anything wrong, is void.
 
     \b
       windtunnel bench                                 everything, some two minutes

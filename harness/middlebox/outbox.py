@@ -49,9 +49,13 @@ def make_outbox(datagrams: int, length: int) -> Outbox:
 
 @kernel
 def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length: int) -> None:
-    """Copy between two arrays; assigning a slice would allocate, lest the two be one."""
+    """Copy between two arrays; assigning a slice would allocate, lest the two be one.
+
+    In a view an index cannot be below zero, and the compiler sees that whole runs may be moved.
+    """
+    to, came = target[target_at : target_at + length], source[source_at : source_at + length]
     for index in range(length):
-        target[target_at + index] = source[source_at + index]
+        to[index] = came[index]
 
 
 @kernel

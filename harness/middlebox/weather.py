@@ -19,6 +19,7 @@ from harness.artifact import frame_class
 from harness.dissect.frames import FRAME, FRAME_ALIGNMENT, walk
 from harness.kernel import kernel
 from harness.middlebox import waiting as wait
+from harness.middlebox.outbox import copy_bytes
 from harness.middlebox.prf import philox
 from harness.middlebox.waiting import Waiting, make_waiting
 from harness.middlebox.weather_settings import (
@@ -265,7 +266,7 @@ def _enqueue(
     waiter["envelope_length"] = envelope_length
     waiter["frame_length"] = total
     kept = weather.waiting.buf[slot]
-    kept[:total] = buf[at : at + total]
+    copy_bytes(kept, 0, buf, at, total)
     if not is_ours:
         return
     counts[SENT] += 1

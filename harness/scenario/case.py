@@ -177,7 +177,8 @@ def resolve(
             CheckCase(name=check.name, arguments=check.arguments) for check in scenario.expect
         ),
         wall_ns=scenario.budget.wall_ns,
-        backend=network.all_links[0].backend,
+        # On virtual time there is no kernel that could have a netem.
+        backend="relay" if fidelity == "sim" else network.all_links[0].backend,
         weather=_weather(scenario),
         links=tuple(LinkCase(between=each.between, backend=each.backend) for each in several),
         events=tuple(event_case(each) for each in scenario.events),

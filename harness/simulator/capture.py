@@ -3,7 +3,8 @@
     | packet header 16 | Ethernet 14 | IPv4 20 | UDP 8 | datagram |
 
 Addresses and ports are the true ones, the rest of the headers is made up: MAC addresses from the
-IPv4 addresses, no UDP checksum. IPv4 only.
+IPv4 addresses, no UDP checksum, but for a datagram whose seal is broken: there it is one that does
+not hold. IPv4 only.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ from harness.simulator.event_log import (
     tape_length,
 )
 from harness.simulator.flight import DESTINATION
+from harness.simulator.passage import is_whole
 from harness.simulator.virtual_time import EPOCH_NS
 
 _MAGIC_NS, _ETHERNET = 0xA1B23C4D, 1
 _FILE_HEADER = struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, 1 << 18, _ETHERNET)
 _PACKET_HEADER, _MACS, _IP, _UDP = 16, 12, 20, 8
+_PROTOCOL = 17
 HEADERS_LENGTH = _PACKET_HEADER + _MACS + 2 + _IP + _UDP
 _NS_PER_SECOND = 1_000_000_000
 _EPOCH = EPOCH_NS
@@ -80,15 +83,11 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
     out[ip] = 0x45
     _put_u16(out, ip + 2, _IP + _UDP + length)
     out[ip + 8] = 64
-    out[ip + 9] = 17
+    out[ip + 9] = _PROTOCOL
     for index in range(4):
         out[ip + 12 + index] = tape[source + V4_ADDRESS + index]
         out[ip + 16 + index] = tape[destination + V4_ADDRESS + index]
-    total = 0
-    for word in range(0, _IP, 2):
-        total += int(np.int64(out[ip + word])) << 8 | int(np.int64(out[ip + word + 1]))
-    total = (total & 0xFFFF) + (total >> 16)
-    _put_u16(out, ip + 10, 0xFFFF ^ ((total & 0xFFFF) + (total >> 16)))
+    _put_u16(out, ip + 10, 0xFFFF ^ _fold(_sum(out, ip, _IP)))
     udp = ip + _IP
     for index in range(2):
         out[udp + index] = tape[source + PORT + index]
@@ -96,7 +95,36 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
     _put_u16(out, udp + 4, _UDP + length)
     _put_u16(out, udp + 6, 0)
     copy(out, udp + _UDP, tape, at + TAPE_BYTES, length)
+    if not is_whole(tape, source, length):
+        _put_u16(out, udp + 6, _broken_sum(out, ip, udp, _UDP + length))
     return udp + _UDP + length
+
+
+@bare_kernel
+def _broken_sum(out: Any, ip: int, udp: int, length: int) -> int:
+    """A checksum that is neither right, nor that of the pseudo-header alone, nor none at all."""
+    pseudo = _sum(out, ip + 12, 8) + _PROTOCOL + length
+    right = 0xFFFF ^ _fold(pseudo + _sum(out, udp, length))
+    wrong = right
+    while wrong in (0, right, _fold(pseudo)):
+        wrong += 1
+    return wrong
+
+
+@bare_kernel
+def _sum(buf: Any, at: int, length: int) -> int:
+    """The sum of big-endian 16-bit words; an odd last byte is the high half of one."""
+    total = 0
+    for index in range(length):
+        total += int(np.int64(buf[at + index])) << (8 if index % 2 == 0 else 0)
+    return total
+
+
+@bare_kernel
+def _fold(total: int) -> int:
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
 
 
 @bare_kernel

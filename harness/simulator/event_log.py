@@ -32,6 +32,7 @@ TAPE_BYTES = TAPE_ENVELOPE + ENVELOPE_LENGTH
 
 _PRIME = 0x2127599BF4325C37
 """An odd multiplier of 62 bits, as in Zilong Tan's fast-hash."""
+_SECOND, _THIRD, _FOURTH = 0x1111111111111111, 0x2222222222222222, 0x4444444444444444
 _DATAGRAM, _CHANGE = 1, 2
 _LOW = 0xFFFFFFFF
 
@@ -62,9 +63,19 @@ def mix(digest: int, word: int) -> int:
 
 @bare_kernel
 def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
-    """Add bytes to a digest; the last word is filled up with zeros."""
-    whole_end = at + (length & -8)
-    for word_at in range(at, whole_end, 8):
+    """Add bytes to a digest; the last word is filled up with zeros.
+
+    Four words at a time go into digests of their own, which do not wait for one another.
+    """
+    rows_end, whole_end = at + (length & -32), at + (length & -8)
+    second, third, fourth = digest ^ _SECOND, digest ^ _THIRD, digest ^ _FOURTH
+    for row in range(at, rows_end, 32):
+        digest = mix(digest, get_i64(buf, row))
+        second = mix(second, get_i64(buf, row + 8))
+        third = mix(third, get_i64(buf, row + 16))
+        fourth = mix(fourth, get_i64(buf, row + 24))
+    digest = mix(mix(mix(digest, second), third), fourth)
+    for word_at in range(rows_end, whole_end, 8):
         digest = mix(digest, get_i64(buf, word_at))
     rest = 0
     for index in range(whole_end, at + length):

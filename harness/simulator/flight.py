@@ -6,8 +6,10 @@
 A constant delay keeps the order, so a ring is enough; what comes late or out of turn has been kept
 back by the middlebox. An envelope names source and destination:
 
-    0              28       32                 60            64
-    | source name  | length | destination name | length      |
+    0              28       32                 60            64      72
+    | source name  | length | destination name | length      | seal  |
+
+A seal is the checksum of what the weather may damage; 0 is none.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +23,8 @@ from harness.kernel import bare_kernel
 SOURCE_LENGTH = NAME_LENGTH_MAX
 DESTINATION = SOURCE_LENGTH + 4
 DESTINATION_LENGTH = DESTINATION + NAME_LENGTH_MAX
-ENVELOPE_LENGTH = DESTINATION_LENGTH + 4
+SEAL = DESTINATION_LENGTH + 4
+ENVELOPE_LENGTH = SEAL + 8
 
 NOTHING = -1
 NEVER = (1 << 63) - 1
@@ -86,6 +89,12 @@ def next_at(flight: Flight) -> int:
 def due_ns(flight: Flight, at: int) -> int:
     """When a datagram arrives; NEVER for NOTHING."""
     return NEVER if at == NOTHING else int(get_i64(flight.memory, at + _DUE))
+
+
+@bare_kernel
+def next_due_ns(flight: Flight) -> int:
+    """When the next datagram arrives, or NEVER."""
+    return due_ns(flight, next_at(flight))
 
 
 @bare_kernel

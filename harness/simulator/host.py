@@ -15,10 +15,10 @@ from driver.client.aeron import Aeron
 from driver.client.context import ClientContext
 from driver.media import link
 from driver.media.channel_sockets import LinkSockets
-from driver.media_driver.context import INVOKER, MIB, Context
+from driver.media_driver.context import INVOKER, KIB, MIB, Context
 from driver.media_driver.media_driver import MediaDriver
-from harness.simulator.turn import Agents
 from harness.simulator.virtual_time import NS_PER_MS, VirtualClock
+from harness.simulator.world_state import Agents
 
 MAILBOXES = 16
 RING_BYTES = 1 << 20
@@ -57,6 +57,9 @@ class Host:
                 threading_mode=INVOKER,
                 perform_storage_checks=False,
                 counters_buffer_length=MIB,
+                loss_report_buffer_length=64 * KIB,
+                # Each page of a file is touched as it is made: fewer of them, sooner done.
+                file_page_size=MIB,
             ),
             clock=clock,
             sockets=LinkSockets(self._links, SocketAddress(address, 0)),

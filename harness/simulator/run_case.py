@@ -25,10 +25,11 @@ from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import ProcessExit
 from harness.artifact.run_dir import RunDir
 from harness.artifact.simulation import Simulation
-from harness.middlebox.report import DecisionLog, link_account, rule_accounts
+from harness.middlebox.report import DecisionLog, link_account, rule_accounts, weather_account
 from harness.middlebox.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS
+from harness.middlebox.weather import is_on
 from harness.scenario.case import Case
-from harness.simulator import event_log, flight, turn
+from harness.simulator import event_log, flight, world_state
 from harness.simulator.blame import in_one_line, is_drivers
 from harness.simulator.capture import Captures
 from harness.simulator.counter_samples import CounterSamples
@@ -60,11 +61,8 @@ def require_supported(case: Case) -> None:
     for host in case.hosts:
         if ip_address(host.address).version != 4:
             raise Unsupported(f"sim has IPv4 hosts only; {host.name} is {host.address}")
-    if case.weather or case.backend != "relay":
-        raise Unsupported("sim has no weather of links, only faults of frames")
-    for fault in case.faults:
-        if fault.action == "readdress":
-            raise Unsupported(f"sim has no way back for the changed port of rule {fault.id}")
+    if case.backend != "relay":
+        raise Unsupported(f"sim has no {case.backend} that could deliver weather, only the relay's")
     for event in case.events:
         raise Unsupported(f"sim cannot {event.action} a process (event {event.id})")
     if case.timeouts.variables:
@@ -231,8 +229,11 @@ class Rehearsal:
         links = {}
         for link, name in enumerate(LINKS):
             account = link_account(kernel.engine, link)
-            account.send_failures = int(kernel.lost[1 - link, turn.FLOODED])
+            account.send_failures = int(kernel.lost[1 - link, world_state.FLOODED])
             account.lag_ns = {"p50": 0, "p99": 0, "max": 0}
+            if is_on(kernel.weather, link):
+                account.weather = weather_account(kernel.weather, link)
+                account.weather.sent -= account.send_failures
             links[name] = account
         Ledger(links, rule_accounts(kernel.engine, self._case)).write(folder.ledger)
         for index, host in enumerate(world.hosts):
@@ -240,8 +241,8 @@ class Rehearsal:
             SnmpFacts(
                 before={"RcvbufErrors": 0, "NoPorts": 0},
                 after={
-                    "RcvbufErrors": int(lost[turn.OVERFLOWS]),
-                    "NoPorts": int(lost[turn.UNHEARD]),
+                    "RcvbufErrors": int(lost[world_state.OVERFLOWS]),
+                    "NoPorts": int(lost[world_state.UNHEARD]),
                 },
             ).write(folder.host(host.name).snmp)
         state = kernel.events.state
@@ -285,6 +286,7 @@ def _waits(world: SimulatedWorld) -> bool:
     kernel = world.kernel
     return bool(
         kernel.engine.waiting.counts[0]
+        or kernel.weather.waiting.counts[0]
         or kernel.there.ends[flight.HEAD] != kernel.there.ends[flight.TAIL]
         or kernel.back.ends[flight.HEAD] != kernel.back.ends[flight.TAIL]
     )

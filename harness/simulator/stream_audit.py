@@ -2,8 +2,9 @@
 
     wire      nothing is sent beyond what an SM allowed; a NAK asks for a hole, and only if reliable
     counters  rcv-hwm and rcv-pos only rise, rcv-hwm >= rcv-pos, neither runs ahead of the wire
-    log       every frame is the planned one, byte for byte, in image and publication alike; a PAD
-              that was not planned covers whole frames, each disturbed, and only if unreliable
+    log       every frame is the planned one, byte for byte, in image and publication alike, but for
+              the bits that the link flipped behind the header's place; a PAD that was not planned
+              covers whole frames, each disturbed, and only if unreliable
 
 The first violation is kept with its place, and the world stops. Knows nothing of how the driver
 works: it reads datagrams, counters and logs. Frames come from `dissect.expected_log`. One loss is
@@ -16,11 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driver.logbuffer.appender import APPENDER
-from harness.artifact.decision import DISPLACE, DROP, HOLD, NO_POSITION, SWAP
+from harness.artifact.decision import (
+    CORRUPT,
+    DISPLACE,
+    DROP,
+    HOLD,
+    NO_POSITION,
+    SWAP,
+    TRUNCATE,
+)
 from harness.artifact.frame_class import DATA, HEARTBEAT, MALFORMED, NAK, PAD, SM
-from harness.dissect.bytes_at import i32_le, i64_le, u16_le
+from harness.dissect.bytes_at import i32_le, i64_le
 from harness.dissect.expected_log import EXPECTED_FRAME
-from harness.dissect.frames import aligned, class_of_first
+from harness.dissect.frames import aligned, class_of_first, class_of_next
 from harness.kernel import bare_kernel
 from harness.middlebox.state import DECISIONS, Engine
 
@@ -64,6 +73,10 @@ STREAM = np.dtype(
         ("naks_out", "<i8"),  # NAKs that left the receiver
         ("naks_in", "<i8"),  # NAKs that reached the sender
         ("filled", "<i8"),  # frames that gap fills covered
+        ("bent", "<i8"),  # frames that were delivered with bits that the link had flipped
+        ("visit_frames", "<i8"),  # that the reader takes at most before it rests
+        ("rest_ns", "<i8"),  # how long it rests; 0 for a reader that never does
+        ("rested_ns", "<i8"),  # when it reads again
     ]
 )
 
@@ -116,7 +129,9 @@ NO_GOAL, GATES, ENDS = range(3)
 """Goals: every publisher is at its gate, every reader at the end."""
 
 _DATA, _PAD, _NAK, _SM, _HEARTBEAT, _MALFORMED = DATA, PAD, NAK, SM, HEARTBEAT, MALFORMED
-_HEADER, _TYPE = 32, 6
+_HEADER = 32
+FREE_BITS = 8 * 24
+"""Bits of a frame before its reserved value and payload, which are the application's affair."""
 
 
 class Audit(NamedTuple):
@@ -127,7 +142,8 @@ class Audit(NamedTuple):
     lengths: Any  # int64: of all messages, stream after stream
     payload: Any  # uint8
     frames: Any  # EXPECTED_FRAME: stream after stream
-    disturbed: Any  # uint8, one a frame: dropped, held or swapped at least once
+    disturbed: Any  # uint8, one a frame: kept from arriving whole in its turn at least once
+    bent: Any  # uint8, one a frame: bits that were flipped at once behind its place; 0 for none
     state: Any  # int64, one cell each
 
 
@@ -245,13 +261,16 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
         buf[at + _HEADER] ^= 0x10
     first = position_of(stream, i32_le(buf, at + 20), i32_le(buf, at + 8))
     end, frame_at, ends_in_pad = first, at, False
-    while code != _HEARTBEAT and frame_at + _HEADER <= at + length:
-        step = aligned(i32_le(buf, frame_at))
-        if step <= 0:
+    while code != _HEARTBEAT and frame_at < at + length:
+        code = class_of_next(buf, frame_at, at + length - frame_at)
+        if code == _MALFORMED:
             break
-        ends_in_pad = u16_le(buf, frame_at + _TYPE) == _PAD
+        step = aligned(i32_le(buf, frame_at))
+        ends_in_pad = code == _PAD
         end += step
         frame_at += step
+    if end > stream["status_top"] + stream["term_length"]:
+        return  # No sound sender is there: forged, or damaged on its way.
     stream["wire_top"] = max(stream["wire_top"], end)
     if ends_in_pad and end > stream["status_top"] + stream["term_length"] // 2:
         while first < end:
@@ -306,21 +325,29 @@ def note_decisions(audit: Audit, engine: Engine) -> None:
     while state[DECISIONS_SEEN] < engine.state[DECISIONS]:
         decision = engine.decisions[state[DECISIONS_SEEN]]
         state[DECISIONS_SEEN] += 1
-        if decision["position"] == NO_POSITION or decision["action"] not in (
+        action = decision["action"]
+        if decision["position"] == NO_POSITION or action not in (
             DROP,
             HOLD,
             SWAP,
             DISPLACE,
+            CORRUPT,
+            TRUNCATE,
         ):
             continue
         link, session_id = int(decision["link"]), decision["session_id"]
         index = find(audit, link, session_id, decision["stream_id"])
-        if index >= 0:
-            _mark(audit, index, decision["position"])
+        if index < 0:
+            continue
+        frame = _mark(audit, index, decision["position"])
+        if frame >= 0 and action == CORRUPT and decision["detail"] >= FREE_BITS:
+            bits = engine.rules[decision["rule"]]["bits"]
+            audit.bent[frame] = max(audit.bent[frame], bits)
 
 
 @bare_kernel
-def _mark(audit: Audit, index: int, position: int) -> None:
+def _mark(audit: Audit, index: int, position: int) -> int:
+    """Note that a planned frame was disturbed. Returns which, or -1 where none begins."""
     stream = audit.streams[index]
     low, high = stream["next_frame"], stream["frame_end"]
     while low < high:
@@ -331,6 +358,8 @@ def _mark(audit: Audit, index: int, position: int) -> None:
             high = middle
     if low < stream["frame_end"] and audit.frames[low]["position"] == position:
         audit.disturbed[low] = 1
+        return int(low)
+    return -1
 
 
 def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
@@ -342,6 +371,7 @@ def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
         payload=payload,
         frames=np.zeros(frames, dtype=EXPECTED_FRAME),
         disturbed=np.zeros(frames, dtype=np.uint8),
+        bent=np.zeros(frames, dtype=np.uint8),
         state=np.zeros(8, dtype=np.int64),
     )
 

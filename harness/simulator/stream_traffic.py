@@ -8,7 +8,9 @@ A reader moves its position as a client does, when it is done with what lies beh
 
 from typing import Any
 
-from driver.base.atomics import bytes_at
+import numpy as np
+
+from driver.base.atomics import bytes_at, get_i64
 from driver.cnc import counters
 from driver.logbuffer import appender
 from driver.logbuffer import publication_result as result
@@ -17,6 +19,7 @@ from harness.dissect.bytes_at import i32_le, i64_le, u16_le
 from harness.dissect.frames import aligned
 from harness.kernel import bare_kernel
 from harness.simulator.stream_audit import (
+    FREE_BITS,
     OFFER_REFUSED,
     OTHER_BYTES,
     OTHER_FRAME,
@@ -31,8 +34,29 @@ from harness.simulator.stream_audit import (
 _DATA, _PAD = DATA, PAD
 _HEADER = _ALIGNMENT = 32
 _FLAGS, _TYPE, _OFFSET, _SESSION, _STREAM, _TERM = 5, 6, 8, 12, 16, 20
+_FREE_BITS = FREE_BITS
 _AGAIN = (result.BACK_PRESSURED, result.ADMIN_ACTION, result.NOT_CONNECTED)
 _BACK_PRESSURED, _ADMIN_ACTION, _NOT_CONNECTED = _AGAIN
+
+
+@bare_kernel
+def has_messages(streams: Any) -> bool:
+    """Whether any publisher has something to offer."""
+    for index in range(streams.size):
+        stream = streams[index]
+        last = min(stream["gate"], stream["message_end"])
+        if stream["is_flowing"] and stream["next_message"] < last:
+            return True
+    return False
+
+
+@bare_kernel
+def is_anybody_slow(streams: Any) -> bool:
+    """Whether any reader has left something for later."""
+    rest_ns = 0
+    for index in range(streams.size):
+        rest_ns = max(rest_ns, streams[index]["rest_ns"])
+    return rest_ns > 0
 
 
 @bare_kernel
@@ -61,16 +85,16 @@ def publish(audit: Audit, index: int, values: Any) -> int:
 
 
 @bare_kernel
-def read(audit: Audit, index: int, values: Any) -> int:
-    """Read and check all that has become readable. Returns how many frames."""
+def read(audit: Audit, index: int, values: Any, now_ns: int) -> int:
+    """Read and check what has become readable, unless the reader rests. Returns how many frames."""
     stream = audit.streams[index]
+    visit = 0 if now_ns < stream["rested_ns"] else stream["visit_frames"]
     log = bytes_at(stream["image_address"], stream["image_length"])
     term_length = stream["term_length"]
     count = 0
-    while True:
+    while count < visit:
         position = stream["position"]
-        offset = position % term_length
-        at = position // term_length % 3 * term_length + offset
+        at = _index(position, term_length)
         frame_length = i32_le(log, at)
         if frame_length <= 0:
             break
@@ -85,6 +109,7 @@ def read(audit: Audit, index: int, values: Any) -> int:
         count += 1
     if count > 0:
         counters.set_release(values, stream["sub_pos_id"], stream["position"])
+        stream["rested_ns"] = now_ns + stream["rest_ns"]
     if stream["is_reliable"]:
         _measure_hole(stream, log)
     return count
@@ -93,15 +118,26 @@ def read(audit: Audit, index: int, values: Any) -> int:
 @bare_kernel
 def _measure_hole(stream: Any, log: Any) -> None:
     """Note where the image lacks its next frame, and up to where."""
-    first, term_length = stream["position"], stream["term_length"]
+    term_length = stream["term_length"]
+    first = max(stream["position"], stream["rcv_pos"])
+    while first < stream["wire_top"]:
+        frame_length = i32_le(log, _index(first, term_length))
+        if frame_length <= 0:
+            break
+        first += aligned(frame_length)
     end = first
     if first < stream["wire_top"]:
-        base = first // term_length % 3 * term_length
         term_end = first - first % term_length + term_length
-        while end < term_end and i32_le(log, base + end % term_length) == 0:
+        while end < term_end and i32_le(log, _index(end, term_length)) == 0:
             end += _ALIGNMENT
     stream["hole_at"] = first
     stream["hole_end"] = end
+
+
+@bare_kernel
+def _index(position: int, term_length: int) -> int:
+    """Where in a log a position lies."""
+    return position // term_length % 3 * term_length + position % term_length
 
 
 @bare_kernel
@@ -156,18 +192,42 @@ def _check_data(
         violate(audit, OTHER_FRAME, index, position, planned["frame_length"], frame_length)
         return
     published = bytes_at(stream["log_address"], stream["log_length"])
-    if differs(log, at, published, at, aligned(frame_length)):
-        violate(audit, OTHER_BYTES, index, position, 0, 0)
-    payload_at = stream["payload_at"] + planned["payload_start"]
-    if differs(log, at + _HEADER, audit.payload, payload_at, frame_length - _HEADER):
-        violate(audit, OTHER_PAYLOAD, index, position, 0, 0)
+    length = aligned(frame_length)
+    if differs(log, at, published, at, length):
+        if not _is_bent(log, at, published, length, audit.bent[frame]):
+            violate(audit, OTHER_BYTES, index, position, 0, 0)
+        stream["bent"] += 1
+    else:
+        payload_at = stream["payload_at"] + planned["payload_start"]
+        if differs(log, at + _HEADER, audit.payload, payload_at, frame_length - _HEADER):
+            violate(audit, OTHER_PAYLOAD, index, position, 0, 0)
     stream["next_frame"] += 1
+
+
+@bare_kernel
+def _is_bent(log: Any, at: int, published: Any, length: int, bits: int) -> bool:
+    """Whether frames differ by no more neighbouring bits than the link flipped at once, and there.
+
+    Both lie at `at` of their logs.
+    """
+    first, last = -1, -1
+    for index in range(length):
+        difference = np.int64(log[at + index] ^ published[at + index])
+        for bit in range(8):
+            if difference >> bit & 1:
+                last = 8 * index + bit
+                if first < 0:
+                    first = last
+    return bits > 0 and first >= _FREE_BITS and last - first < bits
 
 
 @bare_kernel
 def differs(left: Any, left_at: int, right: Any, right_at: int, length: int) -> bool:
     """Whether two runs of bytes differ anywhere."""
-    difference = 0
-    for index in range(length):
-        difference |= left[left_at + index] ^ right[right_at + index]
-    return difference != 0
+    difference: Any = 0
+    whole = length & -8
+    for index in range(0, whole, 8):
+        difference |= get_i64(left, left_at + index) ^ get_i64(right, right_at + index)
+    for index in range(whole, length):
+        difference |= np.int64(left[left_at + index] ^ right[right_at + index])
+    return bool(difference != 0)

@@ -9,6 +9,7 @@ worker makes a trial changes nothing in it. Refuses to know what a trial checks.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import multiprocessing
 import shutil
@@ -18,6 +19,7 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from harness.simulator.blame import in_one_line, is_drivers
@@ -39,6 +41,8 @@ class Result:
     choice: str
     violation: str
     """Empty when everything held."""
+    stalls: tuple[str, ...]
+    """Streams that the protocol itself left where they were."""
     digest: str
     frames: int
     defect: str
@@ -87,9 +91,17 @@ def make_trial(
     except Exception as error:
         if is_drivers(error):
             text = f"the driver raised {in_one_line(error)}"
-            return Result(seed, choice.text, text, "", 0, "")
-        return Result(seed, choice.text, "", "", 0, traceback.format_exc())
-    return Result(seed, choice.text, outcome.violation, outcome.digest, outcome.frames, "")
+            return Result(seed, choice.text, text, (), "", 0, "")
+        return Result(seed, choice.text, "", (), "", 0, traceback.format_exc())
+    return Result(
+        seed,
+        choice.text,
+        outcome.violation,
+        outcome.stalls,
+        outcome.digest,
+        outcome.frames,
+        "",
+    )
 
 
 def make_chunk(
@@ -97,6 +109,7 @@ def make_chunk(
 ) -> list[Result]:
     """Make trials in a directory of their own, until a time of the machine's monotonic clock."""
     _keep_large_memory_apart()
+    _pass_over_what_stays()
     folder = Path(tempfile.mkdtemp(prefix="swarm-", dir=memory))
     try:
         return [
@@ -106,6 +119,16 @@ def make_chunk(
         ]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _pass_over_what_stays() -> None:
+    """Have the collector look no more at what was there before the first trial, once a process.
+
+    Else it walks through all modules and compiled kernels many times a trial.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _keep_large_memory_apart() -> None:
@@ -127,7 +150,7 @@ class Swarm:
         self._began_s = time.monotonic()
         limit_s = order.minutes * 60 if order.minutes else float("inf")
         self._end_s = self._began_s + limit_s
-        self.count = self.frames = 0
+        self.count = self.frames = self.stalls = 0
         self.violations: list[Result] = []
         self.defects: list[Result] = []
 
@@ -136,6 +159,7 @@ class Swarm:
         for result in self._results():
             self.count += 1
             self.frames += result.frames
+            self.stalls += bool(result.stalls)
             if result.defect:
                 self.defects.append(result)
             elif result.violation:
@@ -145,8 +169,10 @@ class Swarm:
         self._tell_all()
 
     def _chunks(self) -> Iterator[list[int]]:
-        for first in range(0, self._order.seeds, CHUNK):
-            last = min(first + CHUNK, self._order.seeds)
+        # Alone, each trial is told when it is done.
+        size = CHUNK if self._order.jobs > 1 else 1
+        for first in range(0, self._order.seeds, size):
+            last = min(first + size, self._order.seeds)
             yield [(self._order.root + index) & SEED_MAX for index in range(first, last)]
 
     def _results(self) -> Iterator[Result]:
@@ -175,11 +201,15 @@ class Swarm:
 
     def _tell(self, result: Result) -> None:
         if self._order.as_json:
-            print(json.dumps({"kind": "trial", **asdict(result)}), flush=True)
+            elapsed_s = round(time.monotonic() - self._began_s, 4)
+            line = {"kind": "trial", "elapsed_s": elapsed_s, **asdict(result)}
+            print(json.dumps(line), flush=True)
         elif result.violation or result.defect or self._order.seeds == 1:
             what = result.violation or result.defect or "held"
             print(f"seed {result.seed}: {result.choice}", flush=True)
             print(f"seed {result.seed}: {what}", flush=True)
+            for stall in result.stalls:
+                print(f"seed {result.seed}: a stall of the protocol's own: {stall}", flush=True)
             if result.violation or result.defect:
                 print(f"again: {' '.join(self._order.repro(result.seed))}", flush=True)
             else:
@@ -205,6 +235,7 @@ class Swarm:
         facts = {
             "trials": self.count,
             "violations": len(self.violations),
+            "stalls": self.stalls,
             "defects": len(self.defects),
             "frames": self.frames,
             "seconds": round(took_s, 1),
@@ -215,6 +246,7 @@ class Swarm:
         else:
             print(
                 f"{facts['trials']} trials, {facts['violations']} violations, "
+                f"{facts['stalls']} with a stall of the protocol's own, "
                 f"{facts['defects']} defects of the simulator, {facts['frames']} frames, "
                 f"{facts['seconds']} s ({facts['trials_per_minute']} a minute)",
                 flush=True,

@@ -1,9 +1,9 @@
 """What a seed chooses: streams, their configuration and traffic, the wire, the faults.
 
     seed --> 1 to 3 streams, either way: kind, term, mtu, window, reliable or not, NAK delay, start,
-             message lengths
-         --> the wire's delay, the agents' pace
-         --> up to 5 fault rules: link, frame types, action, share, delay
+             congestion control, message lengths, a reader that takes its time
+         --> the wire's delay, the agents' pace and how long they sleep
+         --> up to 5 fault rules, see `swarm_faults`
          --> when the weather heals: how much of each stream is left for then
 
 Everything is printed in one line before anything happens, and is a function of the seed alone: any
@@ -14,20 +14,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.artifact.frame_class import NAMES
-from harness.scenario.act import Action
-from harness.scenario.case import (
-    LINK_NAMES,
-    Case,
-    HostCase,
-    Payload,
-    TrafficCase,
-)
-from harness.scenario.fault_case import CountCase, FaultCase, PlaceCase, PlaceKind, WhenCase
-from harness.scenario.units import BILLION
+from harness.scenario.case import Case, HostCase, Payload, TrafficCase
+from harness.simulator.swarm_faults import MS, US, choose_fault, fault_text, spread
 
 FRAMES_MIN, FRAMES_MAX = 200, 10_000
 FAULTS_MAX = 5
@@ -36,18 +26,23 @@ BYTES_MAX = 14 << 20
 ADDRESSES = ("10.0.0.1", "10.0.0.2")
 PORT = 24_325
 KIB = 1 << 10
-US, MS = 1_000, 1_000_000
 
 _TERMS = (64 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 1_024 * KIB)
 _MTUS = (256, 576, 1_408, 1_408, 1_408, 4_096, 8_192)
 _NAK_DELAYS = ("", "", "1us", "10us", "100us", "1ms")
 _EDGES = (-(1 << 31), (1 << 31) - 1, (1 << 31) - 2, -1, 0)
 _HEADER, _ALIGNMENT = 32, 32
-_DISTURBABLE = ("DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK")
-_SWAPPABLE = ("DATA", "PAD")
-ACTIONS: tuple[Action, ...] = ("drop", "duplicate", "hold", "swap", "displace")
-"""Those after which every stream must still be sound; damage and forgery have laws of their own."""
-assert set(_DISTURBABLE) <= set(NAMES.values())
+IDLE_MIN_NS, IDLE_MAX_NS = 20 * US, 1_000 * US
+"""How long agents without work sleep at most; Aeron's idle strategy parks for up to 1 ms."""
+READS_ALL = 1 << 30
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How a stream is read: so many frames, then a rest."""
+
+    visit_frames: int = READS_ALL
+    rest_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,8 @@ class Choice:
     idle_max_ns: int
     bursts: tuple[int, ...]
     """By stream: messages that its publisher offers in one turn at most."""
+    readers: tuple[Reader, ...]
+    """By stream."""
     healed_share: float
     """How much of each stream is published only when all faults are healed."""
     safety_ns: int
@@ -77,22 +74,23 @@ class Choice:
             f"{_parameters(each.receive) or 'reliable'}]"
             for each in self.case.traffic
         )
-        faults = " ".join(
-            f"({each.action} {each.share_ppb / 1e7:.4g}% {'+'.join(each.frame_types)} "
-            f"{'+'.join(each.links)}{f' {each.hold_ns / US:g}us' if each.hold_ns else ''}"
-            f"{_selected(each)})"
-            for each in self.case.faults
+        faults = " ".join(fault_text(each) for each in self.case.faults)
+        slow = " ".join(
+            f"s{index} reads {each.visit_frames} then rests {each.rest_ns / US:g}us"
+            for index, each in enumerate(self.readers)
+            if each.rest_ns
         )
         return (
             f"frames~{self.frames} delay={self.delay_ns / US:g}us turn={self.turn_ns / US:g}us "
-            f"healed={self.healed_share:.0%} {streams} {faults or 'no faults'}"
+            f"idle={self.idle_max_ns / US:g}us healed={self.healed_share:.0%} {streams} "
+            f"{slow}{' ' if slow else ''}{faults or 'no faults'}"
         )
 
 
 def choose(seed: int, *, frames: int | None = None) -> Choice:
     """The trial of a seed; `frames` in place of the number that it would choose."""
     chance = random.Random(f"swarm {seed}")
-    wanted = _spread(chance, FRAMES_MIN, FRAMES_MAX)
+    wanted = spread(chance, FRAMES_MIN, FRAMES_MAX)
     wanted = wanted if frames is None else frames
     count = chance.choices((1, 2, 3), (6, 3, 1))[0]
     traffic = tuple(_stream(chance, index, max(20, wanted // count)) for index in range(count))
@@ -107,17 +105,20 @@ def choose(seed: int, *, frames: int | None = None) -> Choice:
         ),
         payload=Payload(path="payload.bin", sha256="", length_bytes=0),
         traffic=traffic,
-        faults=tuple(_fault(chance, index) for index in range(chance.randint(0, FAULTS_MAX))),
+        faults=tuple(
+            choose_fault(chance, index, count) for index in range(chance.randint(0, FAULTS_MAX))
+        ),
         expect=(),
         wall_ns=60_000 * MS,
     )
-    turn_ns = chance.choice((1, 2, 5, 10, 20)) * US
+    turn_ns = chance.choice((1, 2, 5, 10, 20, 50)) * US
     return Choice(
         case=case,
-        delay_ns=_spread(chance, US, 2_000 * US),
+        delay_ns=spread(chance, US, 2_000 * US),
         turn_ns=turn_ns,
-        idle_max_ns=turn_ns * chance.choice((1, 4, 20, 50)),
+        idle_max_ns=max(turn_ns, spread(chance, IDLE_MIN_NS, IDLE_MAX_NS)),
         bursts=tuple(chance.choice((1, 4, 32, 1_000)) for _ in traffic),
+        readers=tuple(_reader(chance) for _ in traffic),
         healed_share=chance.choice((0.02, 0.1, 0.3)),
         safety_ns=chance.choice((200, 500, 1_000)) * MS,
         frames=wanted,
@@ -142,6 +143,8 @@ def _stream(chance: random.Random, index: int, frames: int) -> TrafficCase:
     endpoint = f"endpoint={address}:{PORT + index}"
     receive = [f"aeron:udp?{endpoint}", f"rcv-wnd={window}"]
     nak_delay = chance.choice(_NAK_DELAYS)
+    if chance.random() < 0.1:
+        receive.append("cc=cubic")
     if not reliable:
         receive.append("reliable=false")
     elif nak_delay:
@@ -190,82 +193,11 @@ def _framed(shortest: int, longest: int, mtu: int) -> float:
     return min(middle, mtu - _HEADER)
 
 
-def _fault(chance: random.Random, index: int) -> FaultCase:
-    action = chance.choice(ACTIONS)
-    is_moved = action in ("swap", "displace")
-    types: Sequence[str] = _SWAPPABLE if is_moved else _DISTURBABLE
-    picked = [each for each in types if chance.random() < 0.4] or [chance.choice(types)]
-    links = chance.choice((LINK_NAMES, LINK_NAMES[:1], LINK_NAMES[1:]))
-    share_ppb = _spread(chance, BILLION // 10_000, BILLION * 3 // 10)
-    if chance.random() < 0.03:
-        share_ppb = BILLION
-    hold_ns = _spread(chance, 10 * US, 50 * MS) if action in ("hold", "displace") else 0
-    positional = set(picked) <= set(_SWAPPABLE)
-    return FaultCase(
-        id=f"f{index}",
-        links=tuple(links),
-        frame_types=tuple(picked),
-        action=action,
-        share_ppb=share_ppb,
-        hold_ns=hold_ns,
-        ending="frames" if action == "displace" else "time",
-        ending_value=chance.randint(2, 20) if action == "displace" else 0,
-        copies=chance.choice((1, 1, 3)) if action == "duplicate" else 1,
-        attempt=_counted(chance, 3) if positional and chance.random() < 0.2 else CountCase(),
-        place=_place(chance) if positional and chance.random() < 0.2 else PlaceCase(),
-        when=_when(chance) if chance.random() < 0.2 else None,
-    )
-
-
-def _counted(chance: random.Random, most: int) -> CountCase:
-    first = chance.randint(1, most)
-    return CountCase(first=first, last=first + chance.randint(0, most))
-
-
-def _place(chance: random.Random) -> PlaceCase:
-    kinds: tuple[PlaceKind, ...] = ("range", "term-start", "term-end", "stream-end")
-    kind = chance.choice(kinds)
-    if kind != "range":
-        return PlaceCase(kind=kind)
-    start, length = _spread(chance, 1, 1 << 20), _spread(chance, 1, 1 << 16)
-    return PlaceCase(kind="range", start=start, length=length, every=chance.choice((0, 1 << 17)))
-
-
-def _when(chance: random.Random) -> WhenCase:
-    """A pulse, or one that comes again."""
-    for_ns = _spread(chance, MS, 50 * MS)
-    return WhenCase(
-        after_ns=_spread(chance, US, 50 * MS),
-        for_ns=for_ns,
-        every_ns=chance.choice((0, 3 * for_ns)),
-    )
-
-
-def _spread(chance: random.Random, low: int, high: int) -> int:
-    """A whole number, every doubling equally likely."""
-    return min(high, max(low, round(low * math.pow(high / low, chance.random()))))
-
-
-def _selected(fault: FaultCase) -> str:
-    """What narrows a rule down, in as few words as possible."""
-    words = []
-    if fault.copies != 1:
-        words.append(f"x{fault.copies}")
-    if fault.ending == "frames":
-        words.append(f"by {fault.ending_value}")
-    if fault.attempt != CountCase():
-        words.append(f"attempt {fault.attempt.first}..{fault.attempt.last}")
-    if fault.place != PlaceCase():
-        place = fault.place
-        span = f" {place.start}+{place.length}/{place.every}" if place.kind == "range" else ""
-        words.append(f"{place.kind}{span}")
-    if fault.when is not None:
-        when = fault.when
-        words.append(
-            f"after {when.after_ns / US:g}us for {when.for_ns / US:g}us every "
-            f"{when.every_ns / US:g}us"
-        )
-    return "".join(f" {each}" for each in words)
+def _reader(chance: random.Random) -> Reader:
+    """Mostly one that keeps up."""
+    if chance.random() < 0.85:
+        return Reader()
+    return Reader(chance.choice((8, 64, 256)), spread(chance, 20 * US, 500 * US))
 
 
 def _size(count_bytes: int) -> str:

@@ -4,8 +4,9 @@
                                  heal -> publish the rest -> read all   liveness: none left
                                  settle -> the counters agree
 
-Every turn is audited; the first violation ends the trial. Raises nothing for what the subject does
-wrong: that is the trial's outcome.
+Every turn is audited; the first violation ends the trial. A stream may end where the protocol
+itself leaves it, see `trial_end`: such a stall is told apart. Raises nothing for what the subject
+does wrong: that is the trial's outcome.
 """
 
 from __future__ import annotations
@@ -18,19 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.client.image import Image
-from driver.client.publication import Publication
 from driver.cnc import counters
-from driver.logbuffer import appender
-from driver.logbuffer.log_buffer import LogBuffer
-from driver.media_driver import system_counters
 from harness.artifact.plan import plan
-from harness.dissect.expected_log import ExpectedLog, expected_log
+from harness.dissect.expected_log import expected_log
 from harness.middlebox.prf import DRAW_BITS
+from harness.middlebox.rules import INDEPENDENT
 from harness.middlebox.state import DECISIONS
-from harness.scenario.case import TrafficCase
 from harness.simulator import stream_audit
-from harness.simulator.host import Host
 from harness.simulator.keepsake import NO_KEEPSAKE, Keepsake
 from harness.simulator.stream_audit import (
     CODE,
@@ -43,6 +38,8 @@ from harness.simulator.stream_audit import (
     NONE,
 )
 from harness.simulator.swarm_choice import Choice
+from harness.simulator.trial_end import disagreement, is_known_stall, stuck
+from harness.simulator.trial_stream import Stream, record_of
 from harness.simulator.world import SimulatedWorld, open_world
 
 PAYLOAD_BYTES = 48 << 20
@@ -70,6 +67,8 @@ class Outcome:
 
     violation: str
     """Empty when everything held."""
+    stalls: tuple[str, ...]
+    """Of each stream that the protocol left where it was."""
     digest: str
     frames: int
     """Of the streams' plans."""
@@ -81,40 +80,6 @@ def payload() -> NDArray[np.uint8]:
     """The bytes that all streams of all trials send."""
     made: Any = np.random.Generator(np.random.PCG64(0)).bytes(PAYLOAD_BYTES)
     return np.frombuffer(made, dtype=np.uint8)
-
-
-@dataclass
-class Stream:
-    """One stream of a trial as it comes into being."""
-
-    index: int
-    traffic: TrafficCase
-    near: Host
-    far: Host
-    log: ExpectedLog
-    subscription_id: int
-    publication_id: int
-    publication: Publication | None = None
-    image: Image | None = None
-    mapped: tuple[LogBuffer, ...] = ()
-
-    def find_publication(self) -> Publication | None:
-        """The publication, once the driver has made it."""
-        if self.publication is None:
-            client = self.near.client
-            if self.traffic.publication == "exclusive":
-                self.publication = client.get_exclusive_publication(self.publication_id)
-            else:
-                self.publication = client.get_publication(self.publication_id)
-        return self.publication
-
-    def find_image(self) -> Image | None:
-        """The image, once both ends know of each other."""
-        if self.image is None and self.publication is not None and self.publication.is_connected:
-            subscription = self.far.client.get_subscription(self.subscription_id)
-            if subscription is not None and subscription.images:
-                self.image = subscription.images[0]
-        return self.image
 
 
 class Trial:
@@ -130,6 +95,7 @@ class Trial:
     ) -> None:
         self._choice, self._memory = choice, memory
         self._sabotage, self._keepsake = sabotage, keepsake
+        self._stalls: dict[int, str] = {}
         seed = choice.case.seed
         plans = [
             plan(seed, each.id, each.total_bytes, each.longest_bytes, each.shortest_bytes)
@@ -160,6 +126,8 @@ class Trial:
             stream["payload_at"] = (index * 9_973 + self._choice.case.seed) % 65_536
             assert stream["payload_at"] + traffic.total_bytes <= PAYLOAD_BYTES
             stream["burst"] = self._choice.bursts[index]
+            reader = self._choice.readers[index]
+            stream["visit_frames"], stream["rest_ns"] = reader.visit_frames, reader.rest_ns
             stream["next_message"] = message
             stream["message_end"] = message + count
             healed = max(1, int(count * self._choice.healed_share))
@@ -204,7 +172,8 @@ class Trial:
                 for each in streams:
                     for log in each.mapped:
                         log.close()
-            return Outcome(violation, world.digest, self._frames, world.now_ns)
+            stalls = tuple(self._stalls.values())
+            return Outcome(violation, stalls, world.digest, self._frames, world.now_ns)
 
     def _empty(self, world: SimulatedWorld) -> None:
         self._keepsake.drain(world)
@@ -226,7 +195,7 @@ class Trial:
             return f"liveness: {', '.join(silent)} not connected in good weather"
         self._audit.state[GOAL] = ENDS
         self._go_on(world, end_ns)
-        return self._violation or self._stuck() or self._settle(world)
+        return self._violation or self._end(world)
 
     def _begin(self, world: SimulatedWorld, index: int) -> Stream:
         traffic = self._choice.case.traffic[index]
@@ -259,36 +228,10 @@ class Trial:
         while pending and world.now_ns < end_ns and not self._violation:
             for each in list(pending):
                 if each.find_image() is not None:
-                    self._let_flow(each)
+                    each.let_flow(self._audit)
                     pending.remove(each)
             if pending:
                 world.go_on(min(end_ns, world.now_ns + STEP_NS))
-
-    def _let_flow(self, stream: Stream) -> None:
-        """Hand a connected stream over to the kernels."""
-        publication, image = stream.publication, stream.image
-        assert publication is not None
-        assert image is not None
-        near, far = stream.near.directory, stream.far.directory
-        logs = (
-            near / "publications" / f"{publication.original_registration_id}.logbuffer",
-            far / "images" / f"{image.correlation_id}.logbuffer",
-        )
-        stream.mapped = tuple(LogBuffer.map(path) for path in logs)
-        record = self._audit.streams[stream.index]
-        own, other = stream.mapped
-        record["log_address"], record["log_length"] = own.address, own.length
-        record["image_address"], record["image_length"] = other.address, other.length
-        self._audit.appenders[stream.index] = appender.attach(own.log, own.meta_at)[0]
-        record["limit_at"] = publication.position_limit_id * counters.COUNTER_LENGTH
-        record["sub_pos_id"] = image.subscriber_position_id
-        _, sender, _ = stream.near.driver.agents
-        _, _, receiver = stream.far.driver.agents
-        ids = {"session_id": publication.session_id, "stream_id": publication.stream_id}
-        record["snd_pos_id"] = _record_of(sender.publications, ids)["snd_pos_id"]
-        found = _record_of(receiver.images, ids)
-        record["hwm_id"], record["rcv_pos_id"] = found["hwm_id"], found["rcv_pos_id"]
-        record["is_flowing"] = 1
 
     def _go_on(self, world: SimulatedWorld, end_ns: int) -> None:
         """Let the world go on until the goal is reached, something is wrong, or time is over."""
@@ -299,8 +242,11 @@ class Trial:
 
     def _heal(self, world: SimulatedWorld) -> None:
         """Good weather from now on; what is held comes when it is due."""
-        healed = 0 if self._sabotage != NEVER_HEAL else ALWAYS
-        world.kernel.engine.rules["threshold"] = healed
+        rules = world.kernel.engine.rules
+        if self._sabotage == NEVER_HEAL:
+            rules["chance"], rules["threshold"] = INDEPENDENT, ALWAYS
+        else:
+            rules["links"] = 0
         for stream in self._audit.streams:
             stream["gate"] = stream["message_end"]
 
@@ -308,64 +254,43 @@ class Trial:
         """An upper bound for what is left of all streams, window by window, one after the other."""
         choice = self._choice
         total_ns = 0
-        for stream, traffic in zip(self._audit.streams, choice.case.traffic, strict=True):
+        for stream, traffic, reader in zip(
+            self._audit.streams, choice.case.traffic, choice.readers, strict=True
+        ):
             window = min(traffic.receiver_window_bytes or 0, traffic.term_length // 2)
             windows = 1 + int(stream["end_position"] - stream["position"]) // max(1, window // 4)
             round_ns = 2 * choice.delay_ns + ROUNDS_PER_WINDOW * choice.idle_max_ns
             messages = int(stream["message_end"] - stream["next_message"])
             total_ns += windows * round_ns * 2 + 4 * messages * choice.turn_ns
+            frames = int(stream["frame_end"] - stream["next_frame"])
+            visits = 1 + frames // reader.visit_frames
+            total_ns += 2 * visits * (reader.rest_ns + choice.idle_max_ns)
         return total_ns
 
     @property
     def _violation(self) -> str:
         return stream_audit.violation_text(self._audit)
 
-    def _stuck(self) -> str:
-        """Which stream has not come to its end."""
-        for stream, traffic in zip(self._audit.streams, self._choice.case.traffic, strict=True):
-            if stream["position"] < stream["end_position"]:
-                return (
-                    f"liveness: {traffic.id} is at {stream['position']} of "
-                    f"{stream['end_position']} in good weather (published up to message "
-                    f"{stream['next_message']} of {stream['message_end']}, "
-                    f"rcv-hwm {stream['hwm']}, snd-pos {stream['snd_pos']})"
-                )
-        return ""
+    def _end(self, world: SimulatedWorld) -> str:
+        """See that every stream is at its end, or where the protocol leaves it."""
+        for index, (traffic, log) in enumerate(
+            zip(self._choice.case.traffic, self._logs, strict=True)
+        ):
+            if wrong := stuck(self._audit.streams[index], traffic):
+                if not is_known_stall(self._audit, index, log):
+                    return wrong
+                self._stalls[index] = wrong
+        return self._settle(world)
 
     def _settle(self, world: SimulatedWorld) -> str:
         """Let the counters follow; they must agree in the end, and nobody may have complained."""
         end_ns = world.now_ns + SETTLE_NS
-        while (wrong := self._disagreement(world)) and world.now_ns < end_ns:
+        stalled = set(self._stalls)
+        while (wrong := disagreement(world, self._audit, stalled)) and world.now_ns < end_ns:
             if self._violation:
                 return self._violation
             world.go_on(world.now_ns + STEP_NS)
         return wrong
-
-    def _disagreement(self, world: SimulatedWorld) -> str:
-        for stream, traffic in zip(self._audit.streams, self._choice.case.traffic, strict=True):
-            far = world.host(traffic.to_host).counter_values
-            end = int(stream["end_position"])
-            for name, value in (
-                ("snd-pos", stream["snd_pos"]),
-                ("rcv-hwm", stream["hwm"]),
-                ("rcv-pos", stream["rcv_pos"]),
-                ("sub-pos", counters.get(far, int(stream["sub_pos_id"]))),
-            ):
-                if value != end:
-                    return f"{traffic.id}: {name} ended at {value}, the stream at {end}"
-        for host in world.hosts:
-            for counter_id, what in (
-                (system_counters.INVALID_PACKETS, "invalid packets"),
-                (system_counters.ERRORS, "errors"),
-            ):
-                count = int(counters.get(host.counter_values, counter_id))
-                if count:
-                    return f"host {host.name} counts {count} {what}"
-            if host.errors:
-                return f"host {host.name}'s client: {host.errors[0]}"
-        if world.kernel.lost.any():
-            return f"the wire lost datagrams by itself: {world.kernel.lost.tolist()}"
-        return ""
 
     def _commit_sabotage(self, world: SimulatedWorld) -> None:
         """Do the ordered harm in the middle of the trial, to see the audit say no."""
@@ -380,13 +305,5 @@ class Trial:
         elif self._sabotage == WIDE_WINDOW:
             near = world.host(traffic.from_host)
             _, sender, _ = near.driver.agents
-            found = _record_of(sender.publications, {"session_id": int(stream["session_id"])})
+            found = record_of(sender.publications, {"session_id": int(stream["session_id"])})
             counters.add(near.counter_values, int(found["snd_lmt_id"]), 1 << 20)
-
-
-def _record_of(records: Any, wanted: dict[str, int]) -> Any:
-    """The one record with these values; the highest slot that is in use."""
-    chosen = np.ones(records.size, dtype=np.bool_)
-    for name, value in wanted.items():
-        chosen &= records[name] == value
-    return records[int(np.flatnonzero(chosen)[-1])]

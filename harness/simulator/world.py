@@ -20,20 +20,24 @@ from typing import Any
 import numpy as np
 
 from harness.middlebox.state import DECISIONS, make_engine
+from harness.middlebox.weather import make_weather
 from harness.scenario.case import Case
-from harness.simulator import event_log, flight, turn
+from harness.simulator import event_log, flight, turn, world_state
 from harness.simulator.flight import ENVELOPE_LENGTH
 from harness.simulator.host import SHELL_INTERVAL_NS, Host
+from harness.simulator.moved_ports import make_moved_ports
+from harness.simulator.passage import PACKET_HEADERS
 from harness.simulator.stream_audit import Audit, make_audit
-from harness.simulator.turn import AUDIT, FULL, LEFT, RIGHT, World
 from harness.simulator.virtual_time import VirtualClock
+from harness.simulator.world_state import AUDIT, FULL, LEFT, RIGHT, World
 
 DELAY_NS = 50_000
 TURN_NS = 5_000
 IDLE_MAX_NS = 200_000
 WIRE_BYTES = 4 << 20
 """All that one direction of the wire can hold: far more than the windows of a case's streams."""
-DATAGRAM_LENGTH_MAX = 65_504
+DATAGRAM_LENGTH_MIN = 2_048
+"""What a host may send at least, whatever the streams' mtu: SETUPs and error frames."""
 NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
 """For worlds whose streams are published and read by applications in Python."""
 COUNTERS_WATCHED = 256
@@ -55,7 +59,7 @@ class SimulatedWorld:
     @property
     def now_ns(self) -> int:
         """Monotonic time."""
-        return int(self.kernel.state[turn.NOW])
+        return int(self.kernel.state[world_state.NOW])
 
     @property
     def digest(self) -> str:
@@ -115,8 +119,9 @@ def open_world(
     `folder` should be in memory; all that is put there is gone at the end.
     """
     chance = random.Random(f"world {case.seed}")
-    state = turn.make_state(delay_ns, turn_ns, idle_max_ns)
-    clock = VirtualClock(state, turn.NOW)
+    longest = max(DATAGRAM_LENGTH_MIN, *(each.mtu for each in case.traffic), 0)
+    state = world_state.make_state(delay_ns, turn_ns, idle_max_ns, longest)
+    clock = VirtualClock(state, world_state.NOW)
     with ExitStack() as closing:
         for each in case.hosts:
             closing.callback(shutil.rmtree, folder / each.name, ignore_errors=True)
@@ -133,20 +138,23 @@ def open_world(
             )
             for each in case.hosts
         )
-        longest = max((each.mtu for each in case.traffic), default=1_408)
-        state[turn.COUNTERS_FROM], state[turn.COUNTERS_END] = SYSTEM_COUNTERS, counters_watched
+        state[world_state.COUNTERS_FROM] = SYSTEM_COUNTERS
+        state[world_state.COUNTERS_END] = counters_watched
         kernel_world = World(
             left=left.agents,
             right=right.agents,
             engine=make_engine(
-                case, datagram_length_max=max(longest, 2_048), envelope_length_max=ENVELOPE_LENGTH
+                case, datagram_length_max=longest, envelope_length_max=ENVELOPE_LENGTH
             ),
+            moved=make_moved_ports(),
+            weather=make_weather(case, PACKET_HEADERS + longest),
             there=flight.make_flight(WIRE_BYTES),
             back=flight.make_flight(WIRE_BYTES),
             audit=audit,
             events=event_log.make_event_log(tape_length, counters_watched),
-            scratch=np.zeros(ENVELOPE_LENGTH + DATAGRAM_LENGTH_MAX, dtype=np.uint8),
+            scratch=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
+            packet=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
             state=state,
-            lost=np.zeros((2, 3), dtype=np.int64),
+            lost=np.zeros((2, 4), dtype=np.int64),
         )
         yield SimulatedWorld(case, (left, right), kernel_world)

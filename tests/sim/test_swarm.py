@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,16 @@ import harness.cli.swarm as command
 from harness.artifact.run_dir import RunDir
 from harness.artifact.simulation import Simulation
 from harness.dissect.pcap import read_capture
+from harness.scenario.act import ACTIONS
 from harness.scenario.case import Case
+from harness.scenario.fault_case import FaultCase
+from harness.scenario.units import BILLION
 from harness.simulator.swarm import make_trial
-from harness.simulator.swarm_choice import ACTIONS, choose
-from harness.simulator.trial import SABOTAGES
+from harness.simulator.swarm_choice import Reader, choose
+from harness.simulator.trial import SABOTAGES, Trial
 
 REPOSITORY = Path(__file__).parents[2]
-SEEDS = 400
+SEEDS = 2_000
 """What fits into a test; `make nightly` makes 100,000."""
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(900)
@@ -48,6 +52,56 @@ def test_seeds_hold(tmp_path):
     assert sorted(each["seed"] for each in lines[:-1]) == list(range(SEEDS))
 
 
+def stalling(window: int):
+    """A choice in which an unreliable stream loses every DATA frame until the weather heals."""
+    choice = choose(0, frames=400)
+    traffic = choice.case.traffic[0].model_copy(
+        update={
+            "channel": "aeron:udp?endpoint=10.0.0.2:24325|term-length=131072|mtu=1408|"
+            "init-term-id=0|term-id=0|term-offset=0",
+            "receive": f"aeron:udp?endpoint=10.0.0.2:24325|rcv-wnd={window}|reliable=false",
+            "from_host": "a",
+            "to_host": "b",
+            "port": 24_325,
+            "reliable": False,
+            "term_length": 131_072,
+            "mtu": 1_408,
+            "initial_term_id": 0,
+            "initial_position": 0,
+            "receiver_window_bytes": window,
+            # Eight fill a term but for 8 KiB, which the PAD covers.
+            "total_bytes": 40 * 15_000,
+            "shortest_bytes": 15_000,
+            "longest_bytes": 15_000,
+        }
+    )
+    lost = FaultCase(
+        id="f0", links=("a->b",), frame_types=("DATA",), action="drop", share_ppb=BILLION
+    )
+    case = choice.case.model_copy(update={"traffic": (traffic,), "faults": (lost,)})
+    return replace(
+        choice,
+        case=case,
+        delay_ns=900_000,
+        turn_ns=1_000,
+        idle_max_ns=100_000,
+        bursts=(32,),
+        readers=(Reader(),),
+    )
+
+
+def test_stall_of_the_protocols_own_is_told_apart(tmp_path):
+    outcome = Trial(stalling(65_536), tmp_path).run()
+    assert outcome.violation == ""
+    assert len(outcome.stalls) == 1
+    assert "snd-pos 131072" in outcome.stalls[0]
+
+
+def test_stream_with_a_smaller_window_heals(tmp_path):
+    outcome = Trial(stalling(32_768), tmp_path).run()
+    assert (outcome.violation, outcome.stalls) == ("", ())
+
+
 def test_seeds_choose_every_kind_of_trial():
     choices = [choose(seed) for seed in range(300)]
     traffic = [each for choice in choices for each in choice.case.traffic]
@@ -59,6 +113,14 @@ def test_seeds_choose_every_kind_of_trial():
     assert {each.action for each in faults} == set(ACTIONS)
     assert {name for each in faults for name in each.frame_types} >= {"DATA", "SM", "NAK", "SETUP"}
     assert {each.initial_term_id for each in traffic} >= {-(1 << 31), (1 << 31) - 1, -1, 0}
+    assert {each.chance for each in faults} == {"independent", "two states", "four states"}
+    assert {each.ending for each in faults} == {
+        *("time", "frames", "advance", "consumed", "repeated")
+    }
+    assert {each.field for each in faults} >= {"payload", "version", "session-id", "term-id"}
+    assert any(each.when and each.when.until for each in faults)
+    assert any(each.rest_ns for choice in choices for each in choice.readers)
+    assert any("cc=cubic" in each.receive for each in traffic)
     assert any(not choice.case.faults for choice in choices)
 
 

@@ -33,7 +33,13 @@ def seen(monkeypatch):
         return Reading(host.subject.name, case.name, round_index, {"messages": 1.0})
 
     monkeypatch.setattr(rounds, "DriverHost", MadeHost)
+
+    def measure_swarm(settings, folder, round_index):
+        events.append(("ours", "swarm", round_index, settings.seconds))
+        return Reading("ours", "swarm", round_index, {"trials": 1.0, "frames": 1.0})
+
     monkeypatch.setattr(rounds, "measure", measure)
+    monkeypatch.setattr(rounds, "measure_swarm", measure_swarm)
     monkeypatch.setattr(rounds, "c_version", lambda: "0.1.0")
     events.append(folders)
     return events
@@ -82,3 +88,19 @@ def test_refuses_before_anything_is_started_without_the_real_driver(seen, monkey
         run(BenchSettings())
     assert seen[1:] == []
     assert run(BenchSettings(rounds=1, cases=("startup",), drivers=("ours",)))[0]
+
+
+def test_swarm_comes_after_the_drivers_and_needs_none_of_them(seen):
+    readings, told = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", "swarm")))
+    assert seen[-3:] == [
+        ("ours", "startup", 1, 2.0),
+        ("c", "startup", 1, 2.0),
+        ("ours", "swarm", 1, 2.0),
+    ]
+    assert readings == told
+    seen[1:] = []
+    run(BenchSettings(rounds=2, seconds=2.0, cases=("swarm",)))
+    assert seen[1:] == [("ours", "swarm", 0, 2.0), ("ours", "swarm", 1, 2.0)]
+    seen[1:] = []
+    run(BenchSettings(rounds=1, cases=("startup", "swarm"), drivers=("c",)))
+    assert not [each for each in seen[1:] if each[1] == "swarm"]

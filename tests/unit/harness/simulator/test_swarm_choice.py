@@ -2,7 +2,9 @@
 
 from harness.middlebox.compile import compile_rules
 from harness.scenario.channel import parse_channel
-from harness.simulator.swarm_choice import choose
+from harness.simulator.swarm_choice import IDLE_MAX_NS, choose
+
+REFUSED = {"version", "session-id", "stream-id", "term-id"}
 
 
 def test_same_seed_same_choice():
@@ -46,3 +48,25 @@ def test_frames_asked_for_are_about_what_comes():
     choice = choose(3, frames=1_000)
     assert choice.frames == 1_000
     assert choose(3).case.faults == choice.case.faults
+
+
+def test_pace_is_within_what_real_agents_keep():
+    for seed in range(200):
+        choice = choose(seed)
+        assert choice.turn_ns <= choice.idle_max_ns <= IDLE_MAX_NS
+        assert len(choice.readers) == len(choice.bursts) == len(choice.case.traffic)
+        assert all(each.visit_frames > 0 for each in choice.readers)
+
+
+def test_damage_and_forgery_are_such_as_a_driver_can_tell():
+    for seed in range(400):
+        for fault in choose(seed).case.faults:
+            if fault.action == "corrupt":
+                assert fault.field in {"payload", "reserved"} or fault.field in REFUSED
+            assert all(
+                not each.is_same_session
+                or not each.is_same_stream
+                or each.version
+                or each.type in {"DATA", "PAD", "NAK"}
+                for each in fault.forged
+            )

@@ -1,0 +1,105 @@
+"""What a trial came to when its time was over: at the end, stuck, or stuck as the protocol allows.
+
+One stall is nobody's fault, and Aeron's C driver has it too: a PAD is charged against the window
+with its header alone, so snd-pos may come to lie further ahead than the receiver takes anything
+for true:
+
+    position = rcv-pos = rcv-hwm        + term_length / 2        snd-pos
+       |  d1 x | d2 x | ... | dn x | PAD ......|...................|
+       |  all lost, and nobody asks            | an over-run: dropped, heartbeats as well
+
+What was lost is never asked for, since the only frames that tell of it are refused. It ends when
+the image, which hears of nothing, dies after its liveness timeout. (Aeron 1.53:
+aeron_publication_image_insert_packet refuses before it looks at what a frame is; the C driver of
+pyaeron, put through the same weather, stops at the same positions.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driver.cnc import counters
+from driver.media_driver import system_counters
+from harness.artifact.frame_class import PAD
+from harness.dissect.expected_log import ExpectedLog
+from harness.dissect.frames import aligned
+from harness.middlebox.state import FRAMES_DAMAGED_FROM, FRAMES_FORGED
+from harness.scenario.case import TrafficCase
+from harness.simulator.stream_audit import Audit
+from harness.simulator.world import SimulatedWorld
+
+_HEADER = 32
+
+
+def stuck(stream: Any, traffic: TrafficCase) -> str:
+    """How far a stream has come that is not at its end; empty for one that is."""
+    if stream["position"] >= stream["end_position"]:
+        return ""
+    return (
+        f"liveness: {traffic.id} is at {stream['position']} of {stream['end_position']} in good "
+        f"weather (published up to message {stream['next_message']} of {stream['message_end']}, "
+        f"rcv-pos {stream['rcv_pos']}, rcv-hwm {stream['hwm']}, snd-pos {stream['snd_pos']})"
+    )
+
+
+def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
+    """Whether a stream is stuck where the protocol leaves it; all that must be so is looked at."""
+    stream = audit.streams[index]
+    at, snd_pos = int(stream["position"]), int(stream["snd_pos"])
+    half = int(stream["term_length"]) // 2
+    knows_of_nothing = at == stream["rcv_pos"] == stream["hwm"] == stream["status_top"]
+    if not knows_of_nothing or snd_pos <= at + half:
+        return False
+    planned, first = log.frames, int(stream["frame_end"]) - len(log.frames)
+    lost_from = lost_to = int(stream["next_frame"]) - first
+    position = at
+    while lost_to < len(planned) and position < snd_pos:
+        position += int(aligned(planned[lost_to]["frame_length"]))
+        lost_to += 1
+    if position != snd_pos or lost_to == lost_from or planned[lost_from]["position"] != at:
+        return False
+    pad = planned[lost_to - 1]
+    is_allowed = pad["position"] + _HEADER <= stream["window_end"] <= at + half
+    lost = audit.disturbed[first + lost_from : first + lost_to - 1]
+    return bool(pad["frame_type"] == PAD and is_allowed and lost.all())
+
+
+def disagreement(world: SimulatedWorld, audit: Audit, stalled: set[int]) -> str:
+    """What is not as it must be when all has come to rest; empty when nothing is."""
+    for index, traffic in enumerate(world.case.traffic):
+        if index not in stalled and (wrong := _wrong_counter(world, audit.streams[index], traffic)):
+            return wrong
+    return _complaint(world)
+
+
+def _wrong_counter(world: SimulatedWorld, stream: Any, traffic: TrafficCase) -> str:
+    far = world.host(traffic.to_host).counter_values
+    end = int(stream["end_position"])
+    for name, value in (
+        ("snd-pos", stream["snd_pos"]),
+        ("rcv-hwm", stream["hwm"]),
+        ("rcv-pos", stream["rcv_pos"]),
+        ("sub-pos", counters.get(far, int(stream["sub_pos_id"]))),
+    ):
+        if value != end:
+            return f"{traffic.id}: {name} ended at {value}, the stream at {end}"
+    return ""
+
+
+def _complaint(world: SimulatedWorld) -> str:
+    """What a host has to complain of, beyond what the link did to it on purpose."""
+    frames = world.kernel.engine.frames
+    for index, host in enumerate(world.hosts):
+        towards = frames[1 - index]
+        made = int(towards[:, FRAMES_DAMAGED_FROM].sum() + towards[:, FRAMES_FORGED].sum())
+        invalid = int(counters.get(host.counter_values, system_counters.INVALID_PACKETS))
+        if invalid > made:
+            return f"host {host.name} counts {invalid} invalid packets, the link made {made}"
+        errors = int(counters.get(host.counter_values, system_counters.ERRORS))
+        if errors:
+            return f"host {host.name} counts {errors} errors"
+        if host.errors:
+            return f"host {host.name}'s client: {host.errors[0]}"
+    if world.kernel.lost.any():
+        return f"the wire lost datagrams by itself: {world.kernel.lost.tolist()}"
+    return ""

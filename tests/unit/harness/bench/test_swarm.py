@@ -1,0 +1,49 @@
+"""The rate of simulated trials, from lines that are made up."""
+
+import json
+
+from harness.bench.swarm import reading, trials_told
+
+
+def trial(elapsed_s, seed=0, frames=100, violation="", defect=""):
+    return {
+        "kind": "trial",
+        "elapsed_s": elapsed_s,
+        "seed": seed,
+        "frames": frames,
+        "violation": violation,
+        "defect": defect,
+    }
+
+
+def test_rate_counts_from_the_first_trial_on():
+    made = reading([trial(10.0), trial(10.5, frames=200), trial(11.0, frames=400)], 60.0, 2)
+    assert made.void == ""
+    assert made.round_index == 2
+    assert made.values == {"trials": 120.0, "frames": 300.0}
+
+
+def test_time_is_over_after_the_ordered_seconds():
+    made = reading([trial(each) for each in (10.0, 11.0, 12.0, 13.5, 14.0)], 2.0, 0)
+    assert made.values["trials"] == 60.0
+
+
+def test_one_slow_trial_is_still_a_rate():
+    assert reading([trial(10.0), trial(40.0)], 2.0, 0).values["trials"] == 2.0
+
+
+def test_anything_wrong_makes_it_void():
+    made = reading([trial(10.0), trial(10.5, seed=7, violation="rcv-hwm fell")], 60.0, 0)
+    assert made.void == "seed 7: rcv-hwm fell"
+    assert reading([trial(10.0, seed=8, defect="a defect")], 60.0, 0).void == "seed 8: a defect"
+
+
+def test_swarm_that_tells_nothing_is_void():
+    assert reading([], 60.0, 0).void
+    assert reading([trial(10.0)], 60.0, 0).void
+
+
+def test_only_whole_lines_about_trials_are_read():
+    first, last = json.dumps(trial(1.0)), json.dumps({"kind": "swarm"})
+    assert trials_told(f"{first}\nwarning: of no matter\n{last}\n{first[:20]}") == [trial(1.0)]
+    assert trials_told("") == trials_told(first) == []

@@ -1,0 +1,75 @@
+"""The protocol's own stall is told by what must be so, and nothing that is nearly so is excused."""
+
+import numpy as np
+import pytest
+
+from harness.artifact.frame_class import PAD
+from harness.dissect.expected_log import expected_log
+from harness.scenario.case import TrafficCase
+from harness.simulator.stream_audit import make_audit
+from harness.simulator.trial_end import is_known_stall, stuck
+
+TERM, MTU, LENGTH = 1 << 16, 1_408, 1_376
+FRAMES_OF_TERM = TERM // MTU
+PAD_AT = FRAMES_OF_TERM * MTU
+
+
+def stalled():
+    """A stream of one term and a little, stuck half a term before a PAD that ends the term."""
+    log = expected_log(np.full(60, LENGTH), MTU, TERM, 0)
+    assert log.frames[FRAMES_OF_TERM]["frame_type"] == PAD
+    audit = make_audit(1, 60, len(log.frames), np.zeros(0, dtype=np.uint8))
+    stream = audit.streams[0]
+    stream["term_length"], stream["frame_end"] = TERM, len(log.frames)
+    first = FRAMES_OF_TERM - 23
+    at = first * MTU
+    stream["next_frame"] = first
+    for name in ("position", "rcv_pos", "hwm", "status_top"):
+        stream[name] = at
+    stream["window_end"] = at + TERM // 2
+    stream["snd_pos"], stream["end_position"] = TERM, log.end_position
+    audit.disturbed[first:FRAMES_OF_TERM] = 1
+    assert PAD_AT + 32 <= stream["window_end"] < TERM
+    return audit, log
+
+
+def test_pad_beyond_the_window_is_known():
+    assert is_known_stall(*((each := stalled())[0], 0, each[1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("hwm", MTU),  # the receiver knows of a hole, and must ask
+        ("rcv_pos", -MTU),  # what has come was not taken in
+        ("status_top", -MTU),  # the sender was not told how far all is well
+        ("snd_pos", -(TERM - PAD_AT)),  # heartbeats at the PAD's beginning are no over-run
+        ("window_end", -MTU),  # the PAD was never allowed
+        ("window_end", MTU),  # the receiver promised more than it takes
+        ("position", MTU),  # the reader is elsewhere
+    ],
+)
+def test_nearly_the_same_is_no_excuse(name, change):
+    audit, log = stalled()
+    audit.streams[0][name] += change
+    assert not is_known_stall(audit, 0, log)
+
+
+def test_frame_that_was_never_lost_is_no_excuse():
+    audit, log = stalled()
+    audit.disturbed[FRAMES_OF_TERM - 1] = 0
+    assert not is_known_stall(audit, 0, log)
+
+
+def test_term_that_ends_without_a_pad_is_no_excuse():
+    audit, log = stalled()
+    log.frames[FRAMES_OF_TERM]["frame_type"] = 1
+    assert not is_known_stall(audit, 0, log)
+
+
+def test_stuck_says_how_far_a_stream_has_come():
+    audit, _ = stalled()
+    traffic = TrafficCase.model_construct(id="s0")
+    assert f"s0 is at {(FRAMES_OF_TERM - 23) * MTU} of" in stuck(audit.streams[0], traffic)
+    audit.streams[0]["position"] = audit.streams[0]["end_position"]
+    assert stuck(audit.streams[0], traffic) == ""
