@@ -101,7 +101,6 @@ CHECKS: dict[str, Check] = {
         Check(limits.SENDER, Kind.LAW, _each(limits.snd_lmt_follows_status)),
         Check(limits.PUBLISHER, Kind.LAW, _each(limits.pub_lmt_follows_snd_pos)),
         Check(opening.SETUPS, Kind.TIMING, _each(opening.setups_until_answered)),
-        Check(opening.BEATS, Kind.TIMING, _each(opening.heartbeats_while_idle)),
         Check(acknowledging.CONSUMED, Kind.LAW, _each(acknowledging.status_messages_consumed)),
         Check(acknowledging.STRIDES, Kind.LAW, _each(acknowledging.status_messages_in_strides)),
         Check(refusing.RUNS, Kind.LAW, refusing.runs_counted),
