@@ -75,6 +75,7 @@ def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Dat
     )
     invalid |= _is_misplaced(heads, spans, terms)
     short = (frames["frame_length"] > 0) & (frames["frame_length"] < DATA_HEADER_LENGTH)
+    short &= frames["datagram_length"] >= DATA_HEADER_LENGTH
     odd = np.bitwise_or.reduceat((kinds == MALFORMED) & short, starts)
     return _Datagrams(heads, starts, spans, invalid, odd)
 

@@ -97,6 +97,7 @@ CHECKS: dict[str, Check] = {
         Check(positions.HWM, Kind.LAW, _each(positions.rcv_hwm_from_wire)),
         Check(positions.INVALID, Kind.LAW, positions.invalid_packets_zero),
         Check(repeating.WHOLE, Kind.LAW, _each(repeating.naks_answered_whole)),
+        Check(repeating.COUNTED, Kind.LAW, repeating.retransmits_counted),
         Check(repeating.SPACED, Kind.TIMING, _each(repeating.retransmits_spaced)),
         Check(limits.SENDER, Kind.LAW, _each(limits.snd_lmt_follows_status)),
         Check(limits.PUBLISHER, Kind.LAW, _each(limits.pub_lmt_follows_snd_pos)),
