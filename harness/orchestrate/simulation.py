@@ -131,7 +131,7 @@ class SimulatedRun(Run):
             memory=self.lab.shared_memory(MID),
             sabotage=self.order.sabotage,
         )
-        running = self._spawn(ROLE, MID, argv, folder.simulator_log)
+        running = self._spawn(ROLE, MID, argv, folder.simulator_log, self._planted())
         self._follow(running)
         code = running.process.poll()
         if code == UNSUPPORTED_EXIT_CODE:
@@ -143,6 +143,12 @@ class SimulatedRun(Run):
             raise Overran(told.overran)
         if code:
             raise RunFailed(running.died(), ours=False)
+
+    def _planted(self) -> dict[str, str]:
+        """The variables of a driver with a planted defect: of both hosts, for they share it."""
+        mutated = [each for each in self.order.tested if each.mutant]
+        where = self.lab.python(MID), self.lab.shared_memory(MID)
+        return mutated[0].variables(*where) if mutated else {}
 
     def _follow(self, running: Watched) -> None:
         """Pass its progress on until it ends; the budget is its own affair, in simulated time."""
