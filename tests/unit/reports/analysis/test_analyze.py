@@ -213,7 +213,8 @@ def test_the_tables_are_written_and_written_again(tmp_path):
     write_tables(golden("one-message"), folder)
     assert pq.read_table(folder / "streams").num_rows == 1
     assert sorted(each.name for each in folder.iterdir()) == [
-        "captures", "flows", "gaps", "streams",
+        "captures", "flows", "gaps", "images", "links", "messages", "positions", "stalls",
+        "streams", "windows",
     ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.analysis import repair_kernel as kernel
-from reports.analysis.repair import CAUSES, FATE_NAMES, _gap_row
+from reports.analysis.repair import CAUSES, FATE_NAMES, gap_row
 from tests.naive import repair as naive
 
 KINDS = {"frame": kernel.FRAME, "heartbeat": kernel.HEARTBEAT, "nak": kernel.NAK}
@@ -25,7 +25,7 @@ def follow(events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 
     names = []
     for first in range(0, len(events), at_once):
         part = events[first : first + at_once]
-        fates = np.zeros(len(part), dtype=np.uint8)
+        told = np.zeros(len(part), dtype=kernel.TOLD)
         kernel.follow(
             np.array([each[1] for each in part], dtype=np.int64),
             np.array([KINDS[each[0]] for each in part], dtype=np.uint8),
@@ -34,16 +34,16 @@ def follow(events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 
             np.array([each[3] for each in part], dtype=np.int64),
             np.ones(len(part), dtype=np.uint8),
             reach_bytes,
-            fates,
+            told,
             states,
             gaps,
             pieces,
             control,
         )
-        names += [FATE_NAMES[fate] for fate in fates if fate != kernel.NO_FATE]
+        names += [FATE_NAMES[fate] for fate in told["fate"] if fate != kernel.NO_FATE]
     rows = []
     for gap in gaps[: control[kernel.GAPS]]:
-        outcome = _gap_row(gap)["outcome"]
+        outcome = gap_row(gap)["outcome"]
         cause = CAUSES[gap["cause"]]
         naks, opened_ns = int(gap["nak_count"]), int(gap["opened_ns"])
         rows.append((int(gap["start"]), int(gap["end"]), cause, naks, outcome, opened_ns))
