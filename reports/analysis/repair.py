@@ -46,7 +46,7 @@ FLOWS = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""Bytes are of the stream, with headers and padding. `messages`: whose last frame was seen.
+"""Bytes are of the stream, with headers and padding. `messages`: that could be put together.
 `rebuilt_position`: up to where all came or was passed over. `spurious_naks`: whose bytes had come
 by already when the first was sent. Ratio and extents of reordering are RFC 4737's, frames that were
 sent again left out.
@@ -104,7 +104,6 @@ class RepairWalk:
             events.flow_of,
             events.starts,
             events.ends,
-            events.ends_message,
             self._geometry.term_length,
             told,
             self._flows,
@@ -122,7 +121,7 @@ class RepairWalk:
         for fate, name in enumerate(FATE_NAMES):
             row[f"{name}_frames"] = int(flow["frames"][fate])
             row[f"{name}_bytes"] = int(flow["bytes"][fate])
-        for name in ("messages", "naks", "nak_bytes", "status_messages", "reordered_ns_max"):
+        for name in ("naks", "nak_bytes", "status_messages", "reordered_ns_max"):
             row[name] = int(flow[name])
         row["high_position"] = int(flow["hwm"])
         row["rebuilt_position"] = int(flow["rebuilt"])

@@ -52,7 +52,6 @@ FLOW = np.dtype(
         ("arrivals", "<i8"),  # frames so far
         ("frames", "<i8", (FATES,)),  # by fate
         ("bytes", "<i8", (FATES,)),  # by fate, of the stream, headers and padding included
-        ("messages", "<i8"),  # whose last frame was seen
         ("naks", "<i8"),
         ("nak_bytes", "<i8"),
         ("status_messages", "<i8"),
@@ -329,12 +328,12 @@ def _rebuilt(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -> int
 
 @kernel
 def follow(
-    times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, ends_message: Any,
-    reach_bytes: int, told: Any, flows: Any, gaps: Any, pieces: Any, control: Any,
+    times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, reach_bytes: int,
+    told: Any, flows: Any, gaps: Any, pieces: Any, control: Any,
 ) -> None:  # fmt: skip
     """Follow a stream's events in the order of capture.
 
-    Shapes:  times_ns, starts, ends int64[n]; kinds, ends_message uint8[n]; flow_of int32[n];
+    Shapes:  times_ns, starts, ends int64[n]; kinds uint8[n]; flow_of int32[n];
              told TOLD[n], written; flows FLOW[f]; gaps GAP[g] with n free; pieces PIECE[p];
              control int64[CONTROLS]; all but the events are kept from call to call
     Units:   positions in bytes of the stream; a STATUS event goes from the consumed position to the
@@ -358,8 +357,6 @@ def follow(
             about["fate"], about["is_new"] = fate, is_new
             state["frames"][fate] += 1
             state["bytes"][fate] += end - start
-            if is_new and ends_message[index]:
-                state["messages"] += 1
         state["rebuilt"] = max(state["rebuilt"], _rebuilt(flow, state, gaps, pieces, control))
         about["rebuilt"], about["high"] = state["rebuilt"], state["hwm"]
         if control[PIECES] > PIECES_MANY:

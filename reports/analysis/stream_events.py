@@ -38,7 +38,6 @@ class Events:
     flow_of: Any
     starts: Any
     ends: Any
-    ends_message: Any
 
 
 class StreamEvents:
@@ -80,7 +79,6 @@ class StreamEvents:
         spans[kinds == kernel.HEARTBEAT] = 0
         spans = np.where(kinds == kernel.NAK, ints(frames, "nak_length"), spans)
         spans = np.where(kinds == kernel.STATUS, ints(frames, "window_bytes"), spans)
-        is_data = bools(pc.equal(names, "DATA"))
         return Events(
             rows,
             ints(frames, "time_ns")[rows],
@@ -88,7 +86,6 @@ class StreamEvents:
             flow_of[rows],
             starts[rows],
             (starts + spans)[rows],
-            (is_data & (flags & 0x40 != 0)).astype(np.uint8)[rows],
         )
 
     def _flows_of(self, frames: Any, kinds: Any) -> Any:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reports.analysis import repair_kernel as kernel
 from reports.analysis.flow_control import STALLS, WINDOWS, FlowControlWalk
 from reports.analysis.geometry import Geometry
 from reports.analysis.image import IMAGES, MESSAGES, ImageWalk, parts_of
@@ -102,8 +101,8 @@ class StreamWalk:
     def _row(self, index: int) -> dict[str, Any]:
         point, session, stream = self._key
         gaps = list(self._repair.gaps(index))
-        image = self._images[index]
-        self._keep(index, image.finish())
+        self._keep(index, self._images[index].finish())
+        image = self._images[index].row()
         window = self._control.window(index, gaps)
         return {
             "vantage_point": point,
@@ -111,12 +110,13 @@ class StreamWalk:
             "stream_id": stream,
             "destination": self.events.destinations[index],
             **self._repair.flow(index),
+            "messages": image["messages"],
             "unmatched_control": self.events.unmatched,
             "gaps": gaps,
             "windows": [window],
             "stalls": list(self._control.stalls(index)),
             "positions": list(self._samples[index].rows()),
-            "images": [image.row()],
+            "images": [image],
             "messages_told": _message_rows(self._messages[index]),
         }
 
@@ -133,8 +133,3 @@ def _message_rows(pieces: list[Any]) -> list[dict[str, Any]]:
         }
         for each in np.concatenate(pieces)
     ]
-
-
-def is_frame(told: Told) -> Any:
-    """Which events are frames with a fate."""
-    return told.told["fate"] != kernel.NO_FATE

@@ -23,7 +23,6 @@ def main() -> int:
     events = (none, bytes_of_none, none.astype(np.int32), none, none)
     repair.follow(
         *events,
-        bytes_of_none,
         1 << 16,
         told,
         np.zeros(1, dtype=repair.FLOW),
