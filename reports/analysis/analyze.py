@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READINGS = 2
-"""How often each byte is read; for whoever shows progress."""
+"""How often each byte is read, or taken from memory; for whoever shows progress."""
 FATE_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
 _TOTALS_MANY = 1 << 16
 
@@ -131,7 +131,7 @@ def _followed(
 def _totals(frames: LocalFrames) -> pa.Table:
     totals = empty_totals()
     pending: list[pa.Table] = []
-    for batch in frames.batches():
+    for batch in frames.batches(keep=FATE_COLUMNS):
         pending.append(totals_of(batch))
         if sum(each.num_rows for each in pending) > _TOTALS_MANY:
             totals = added_up(pa.concat_tables([totals, *pending]))

@@ -62,7 +62,7 @@ class Followed:
 
 def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
     """The frames of each stream and vantage point, in their order; those of no session left out."""
-    chosen = frames.filter(pc.is_valid(frames.column("session_id")))
+    chosen = with_session(frames)
     if not chosen.num_rows:
         return
     points = chosen.column("vantage_point").dictionary_encode()
@@ -77,6 +77,12 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
         stream = int(codes[code // len(names)])
         key = names[code % len(names)], stream >> 32, _signed(stream & 0xFFFFFFFF)
         yield key, chosen if len(rows) == chosen.num_rows else chosen.take(pa.array(rows))
+
+
+def with_session(frames: Any) -> Any:
+    """Those frames that belong to a stream: all but the rare resolution frames."""
+    sessions = frames.column("session_id")
+    return frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
 
 
 def _signed(value: int) -> int:

@@ -67,7 +67,9 @@ class ImageWalk:
         return self._go_on(self._high)
 
     def _go_on(self, until: int) -> Any:
-        waiting = self._waiting[np.argsort(self._waiting["start"], kind="stable")]
+        starts, waiting = self._waiting["start"], self._waiting
+        if (starts[1:] < starts[:-1]).any():
+            waiting = waiting[np.argsort(starts, kind="stable")]
         messages = np.zeros(len(waiting), dtype=kernel.MESSAGE)
         before = int(self._image[0]["messages"])
         used = kernel.assemble(waiting, self._image[0], messages, until)

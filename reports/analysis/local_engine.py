@@ -1,6 +1,6 @@
 """The local engine: the same rows by the same kernels on one core, without Spark."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,6 +10,9 @@ from harness.dissect.capture_stream import SplitError
 from reports.analysis.capture_files import CaptureFile
 from reports.analysis.parts import PartReader, ReadSettings, plan, summed
 from reports.analysis.schema import CAPTURES, FRAMES
+
+KEPT_BYTES_MAX = 1 << 29
+"""Of a first reading that are kept for the second; a longer capture is read twice."""
 
 
 class LocalFrames:
@@ -23,13 +26,27 @@ class LocalFrames:
     ) -> None:
         self._files, self._settings = files, settings
         self._on_progress = on_progress
+        self._kept: dict[str, list[tuple[pa.RecordBatch, int]]] | None = None
         self.captures: pa.Table = CAPTURES.empty_table()
         "What became of the packets of each file; of the last reading that came to its end."
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Batches of schema FRAMES, in capture order; tells bytes read since the last one."""
+    def batches(self, keep: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Batches of schema FRAMES, in capture order; tells bytes read since the last one.
+
+        The columns to `keep` stay in memory for `side_by_side`, if there is room for them.
+        """
         rows: list[pa.RecordBatch] = []
-        yield from self._read(self._files, rows)
+        kept: dict[str, list[tuple[pa.RecordBatch, int]]] | None = {} if keep else None
+        total = 0
+        for point, batch, count in self._read(self._files, rows):
+            yield batch
+            self._on_progress(count)
+            if kept is not None:
+                narrow = batch.select(keep)
+                total += narrow.nbytes
+                kept.setdefault(point, []).append((narrow, count))
+                kept = kept if total <= KEPT_BYTES_MAX else None
+        self._kept = kept
         self._sum(rows)
 
     def side_by_side(self, ahead_ns: dict[str, int]) -> Iterator[pa.RecordBatch]:
@@ -38,41 +55,39 @@ class LocalFrames:
         Batches stay whole and each point's stay in order. `ahead_ns` is how far each point's clock
         is ahead.
         """
-        points = list(dict.fromkeys(each.vantage_point for each in self._files))
-        if len(points) == 1:
-            yield from self.batches()
-            return
         rows: list[pa.RecordBatch] = []
-        streams = {
-            point: self._read([each for each in self._files if each.vantage_point == point], rows)
-            for point in points
-        }
-        waiting: dict[str, pa.RecordBatch] = {}
+        streams = {}
+        for point in dict.fromkeys(each.vantage_point for each in self._files):
+            files = [each for each in self._files if each.vantage_point == point]
+            if self._kept is None:
+                streams[point] = ((batch, count) for _, batch, count in self._read(files, rows))
+            else:
+                streams[point] = (each for each in self._kept.get(point, ()))
+        waiting: dict[str, tuple[pa.RecordBatch, int]] = {}
         while streams or waiting:
             for point in [each for each in streams if each not in waiting]:
-                batch = next(streams[point], None)
-                if batch is None:
+                found = next(streams[point], None)
+                if found is None:
                     del streams[point]
-                elif batch.num_rows:
-                    waiting[point] = batch
+                elif found[0].num_rows:
+                    waiting[point] = found
             if waiting:
-                yield waiting.pop(
-                    min(
-                        waiting,
-                        key=lambda each: (_first_ns(waiting[each]) - ahead_ns.get(each, 0), each),
-                    )
-                )
-        self._sum(rows)
+                batch, count = waiting.pop(_earliest(waiting, ahead_ns))
+                yield batch
+                self._on_progress(count)
+        if self._kept is None:
+            self._sum(rows)
+        self._kept = None
 
     def _read(
         self, files: list[CaptureFile], rows: list[pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[tuple[str, pa.RecordBatch, int]]:
+        """Batches with their vantage point and the bytes that they took; fills `rows`."""
         for part in plan(files, self._settings):
             reader = PartReader(part, self._settings)
             told = 0
             for batch in reader.batches():
-                yield batch
-                self._on_progress(reader.bytes_read - told)
+                yield part.file.vantage_point, batch, reader.bytes_read - told
                 told = reader.bytes_read
             rows.append(reader.captures())
 
@@ -84,8 +99,16 @@ class LocalFrames:
         return pa.Table.from_batches(self.batches(), schema=FRAMES)
 
 
-def _first_ns(batch: pa.RecordBatch) -> int:
-    return int(pc.min(batch.column("time_ns")).as_py())
+def _earliest(waiting: dict[str, tuple[pa.RecordBatch, int]], ahead_ns: dict[str, int]) -> str:
+    """The point whose batch begins first, by the nearest clock."""
+    if len(waiting) == 1:
+        return next(iter(waiting))
+
+    def begins(point: str) -> tuple[int, str]:
+        first_ns = int(pc.min(waiting[point][0].column("time_ns")).as_py())
+        return first_ns - ahead_ns.get(point, 0), point
+
+    return min(waiting, key=begins)
 
 
 def local_frames(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reports.analysis import repair_kernel as kernel
-from reports.analysis.geometry import Geometry, StreamKey, positions
+from reports.analysis.geometry import Geometry, positions_in
 
 _STATUS_SETUP = 0x80
 _NONE = 255
@@ -71,10 +71,7 @@ class StreamEvents:
         kinds[(kinds == kernel.STATUS) & (flags & _STATUS_SETUP != 0)] = _NONE
         flow_of = self._flows_of(frames, kinds)
         rows = np.flatnonzero((kinds != _NONE) & (flow_of >= 0))
-        key: StreamKey = self._key[1:]
-        zeros = np.zeros(count, dtype=np.int64)
-        terms, offsets = ints(frames, "term_id"), ints(frames, "term_offset")
-        starts = positions(zeros + key[0], zeros + key[1], terms, offsets, {key: self._geometry})
+        starts = positions_in(self._geometry, ints(frames, "term_id"), ints(frames, "term_offset"))
         spans = (ints(frames, "frame_length").astype(np.int64) + 31) & ~31
         spans[kinds == kernel.HEARTBEAT] = 0
         spans = np.where(kinds == kernel.NAK, ints(frames, "nak_length"), spans)
@@ -96,10 +93,12 @@ class StreamEvents:
             rows = np.flatnonzero(where)
             if not len(rows):
                 continue
-            ends = end_texts(frames, side).take(pa.array(rows)).dictionary_encode()
-            texts = ends.dictionary.to_pylist()
-            known = [self._flow_index(text, side == "destination") for text in texts]
-            found[rows] = np.array(known, dtype=np.int32)[ends.indices.to_numpy()]
+            codes, texts = ends_of(frames, side)
+            present, first = np.unique(codes[rows], return_index=True)
+            known = np.full(len(texts), -1, dtype=np.int32)
+            for code in present[np.argsort(first)]:
+                known[code] = self._flow_index(texts[code], side == "destination")
+            found[rows] = known[codes[rows]]
         self.unmatched += int(np.count_nonzero((kinds != _NONE) & (found < 0)))
         return found
 
@@ -132,9 +131,13 @@ def ints(frames: Any, name: str) -> Any:
     return pc.fill_null(frames.column(name), 0).to_numpy(zero_copy_only=False)
 
 
-def end_texts(frames: Any, side: str) -> Any:
-    """Address and port of the `source` or `destination` of each frame, as one text."""
-    addresses = frames.column(f"{side}_address")
-    ports = frames.column(f"{side}_port").cast(pa.string())
-    joined = pc.binary_join_element_wise(addresses, ports, " ")
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+def ends_of(frames: Any, side: str) -> tuple[Any, list[str]]:
+    """Address and port of the `source` or `destination`: which of the texts each frame has."""
+    column = frames.column(f"{side}_address")
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    addresses = column.dictionary_encode()
+    pairs = addresses.indices.to_numpy().astype(np.int64) << 16 | ints(frames, f"{side}_port")
+    unique, codes = np.unique(pairs, return_inverse=True)
+    names = addresses.dictionary.to_pylist()
+    return codes, [f"{names[pair >> 16]} {pair & 0xFFFF}" for pair in unique.tolist()]

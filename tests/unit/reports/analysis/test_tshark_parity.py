@@ -1,4 +1,4 @@
-"""Wireshark's Aeron dissector and this analysis agree where it is right, and where it is not we are.
+"""Wireshark's Aeron dissector agrees with this analysis where it is right; else the latter is.
 
 Needs tshark; the versions up to 4.6 have the faults that are shown here.
 """
