@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from harness.bench.subject import DriverSubject
 
 FLOOR_MISSED = 1
+ANALYSIS = "analyze"
+"""A case without drivers."""
 
 
 def _pairs(
@@ -109,7 +111,8 @@ def bench(
     """Measure our driver and the real Aeron C driver by turns, under the same loads.
 
     Cases: startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc. Both drivers serve the same client,
-    ours. A reading in which a message was lost or came out of order is void.
+    ours. A reading in which a message was lost or came out of order is void. The case analyze, alone,
+    measures no driver but the analysis of captures: our engines, and tshark if there is one.
 
     \b
       windtunnel bench                                 everything, some two minutes
@@ -120,6 +123,8 @@ def bench(
     from harness.bench.plan import CASE_NAMES, BenchSettings
     from harness.bench.subject import SUBJECTS
 
+    if only == (ANALYSIS,):
+        return _analysis(json_file)
     settings = BenchSettings(
         rounds=rounds,
         seconds=seconds,
@@ -134,6 +139,23 @@ def bench(
         ours_set=ours_set,
     )
     return _run(settings, floors, enforce, json_file)
+
+
+def _analysis(json_file: Path | None) -> int:
+    try:
+        from reports.analysis import benchmark
+    except ImportError as error:
+        text = f"{error}; the analysis needs Arrow: install windtunnel[spark]"
+        raise Failure(text, exit_code.HARNESS) from error
+    try:
+        rows = benchmark.measure(benchmark.FRAMES, benchmark.FRAME_LENGTH, benchmark.ENGINES)
+    except OSError as error:
+        raise Failure(str(error), exit_code.HARNESS) from error
+    document = json.dumps({"schema": "windtunnel-bench-analysis/1", "rows": rows}, indent=1)
+    if json_file is not None and str(json_file) != "-":
+        json_file.write_text(document + "\n", encoding="utf-8")
+    click.echo(document if str(json_file) == "-" else "\n".join(benchmark.lines(rows)))
+    return exit_code.OK
 
 
 def _known(option: str, chosen: tuple[str, ...] | None, known: tuple[str, ...]) -> tuple[str, ...]:

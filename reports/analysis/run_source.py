@@ -5,8 +5,8 @@
 
 Options: `path`, a run folder or a pattern of such, of `aeron.logbuffer` also a log buffer file;
 `paths`, a JSON list of them. Schemas are those of `run_tables`. Partition rule: one partition a run
-folder, of `aeron.logbuffer` one a file. Rows come as Arrow batches; the paths must be readable under
-the same name on every worker.
+folder, of `aeron.logbuffer` one a file. Rows come as Arrow batches; the paths must be readable
+under the same name on every worker.
 """
 
 import glob

@@ -58,7 +58,7 @@ def _java_release(text: str) -> int:
 def start_session(
     master: str | None = None, settings: dict[str, str] | None = None
 ) -> "SparkSession":
-    """A session that knows the `aeron.` sources, on `master`, or on `local[*]` if nobody says otherwise.
+    """A session that knows the `aeron.` sources, on `master`; if nobody says otherwise `local[*]`.
 
     Raises EngineError when Spark or Java is missing.
     """

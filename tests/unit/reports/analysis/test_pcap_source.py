@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import reports
 from reports.analysis.analyze import Wanted, analyze
 from reports.analysis.capture_files import find_captures
 from reports.analysis.fates import FATES, in_order
@@ -15,6 +16,7 @@ from reports.analysis.parts import ReadSettings, summed
 from reports.analysis.pcap_source import CaptureOptionError, read_options
 from reports.analysis.schema import CAPTURES, FRAMES
 from reports.analysis.spark_analysis import analyze_on_spark
+from reports.analysis.sql import register
 from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
 
@@ -167,3 +169,25 @@ def test_a_file_that_cannot_be_split_is_read_whole(spark, tmp_path):
     told = analyze_on_spark(spark, [str(path)], settings)
     assert told.captures["frames"].to_pylist() == [1_200]
     assert told.flows["first_frames"].to_pylist() == [600]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(SPARK_LIMIT_S)
+def test_sql_reaches_the_tables_of_an_analysis(spark, tmp_path):
+    paths = [str(GOLDEN / "loss-reliable" / "capture.pcap.xz")]
+    tables = reports.analyze(paths, messages=True, fates_to=tmp_path / "fates")
+    names = register(spark, tables, fates=tmp_path / "fates")
+    assert set(names) == {*tables.named(), "fates"}
+
+    def ask(text):
+        return [tuple(row) for row in spark.sql(text).collect()]
+
+    assert ask("select outcome, count(*), sum(length) from gaps group by 1") == [
+        ("repaired", 57, 74_848)
+    ]
+    assert ask("select count(*), sum(length) from messages") == [(600, 1_208_900)]
+    assert ask("select fate, count(*) from fates group by 1 order by 1") == [
+        ("first", 1_205), ("resent", 68),
+    ]  # fmt: skip
+    for name in names:
+        spark.catalog.dropTempView(name)
