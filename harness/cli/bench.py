@@ -1,6 +1,7 @@
 """`windtunnel bench`: our driver and the real C driver by turns, and how they compare."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 FLOOR_MISSED = 1
 ANALYSIS = "analyze"
 """A case without drivers."""
+TSHARK_LIMIT_S = 600.0
 
 
 def _pairs(
@@ -111,8 +113,8 @@ def bench(
     """Measure our driver and the real Aeron C driver by turns, under the same loads.
 
     Cases: startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc. Both drivers serve the same client,
-    ours. A reading in which a message was lost or came out of order is void. The case analyze, alone,
-    measures no driver but the analysis of captures: our engines, and tshark if there is one.
+    ours. A reading in which a message was lost or came out of order is void. The case analyze,
+    alone, measures no driver but the analysis of captures: our engines, and tshark if it is there.
 
     \b
       windtunnel bench                                 everything, some two minutes
@@ -148,7 +150,9 @@ def _analysis(json_file: Path | None) -> int:
         text = f"{error}; the analysis needs Arrow: install windtunnel[spark]"
         raise Failure(text, exit_code.HARNESS) from error
     try:
-        rows = benchmark.measure(benchmark.FRAMES, benchmark.FRAME_LENGTH, benchmark.ENGINES)
+        rows = benchmark.measure(
+            benchmark.FRAMES, benchmark.FRAME_LENGTH, benchmark.ENGINES, {"tshark": _read_by_tshark}
+        )
     except OSError as error:
         raise Failure(str(error), exit_code.HARNESS) from error
     document = json.dumps({"schema": "windtunnel-bench-analysis/1", "rows": rows}, indent=1)
@@ -156,6 +160,21 @@ def _analysis(json_file: Path | None) -> int:
         json_file.write_text(document + "\n", encoding="utf-8")
     click.echo(document if str(json_file) == "-" else "\n".join(benchmark.lines(rows)))
     return exit_code.OK
+
+
+def _read_by_tshark(capture: Path) -> None:
+    """With its whole Aeron analysis, and a line for each NAK."""
+    from harness.orchestrate import process
+    from reports.analysis.benchmark import PORT, MissingReader
+
+    program = shutil.which("tshark")
+    if program is None:
+        raise MissingReader("no tshark on this machine")
+    command = [program, "-n", "-2", "-r", str(capture), "-d", f"udp.port=={PORT},aeron"]
+    for name in ("sequence_analysis", "stream_analysis"):
+        command += ["-o", f"aeron.{name}:TRUE"]
+    command += ["-Y", "aeron.nak", "-T", "fields", "-e", "frame.number"]
+    process.run(command, timeout_s=TSHARK_LIMIT_S)
 
 
 def _known(option: str, chosen: tuple[str, ...] | None, known: tuple[str, ...]) -> tuple[str, ...]:

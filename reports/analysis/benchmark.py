@@ -1,50 +1,54 @@
-"""How fast captures are analysed: the local engine, Spark, and tshark, one after the other.
-
-    python -m reports.analysis.benchmark [--frames N] [--frame-length BYTES] [--engines ...]
+"""How fast captures are analysed: the local engine, Spark, and other readers, one after the other.
 
 Each reads the same made capture, and ours a small one before that, so that nothing is compiled
 meanwhile. Ratios are those of one run on one machine; what else runs there disturbs all alike.
+Other readers are given as functions: this room starts no programs.
 """
 
-import argparse
-import json
-import os
 import resource
-import shutil
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from reports.analysis.analyze import analyze
 from reports.analysis.made_traffic import write_capture
 
-ENGINES = ("local", "spark", "tshark")
+ENGINES = ("local", "spark")
 FRAMES, FRAME_LENGTH = 1_000_000, 1_024
+PORT = 24_325
+"""What tells another reader that the made capture is Aeron's."""
 _WARM_UP_FRAMES = 5_000
-_PORT = 24_325
+
+Reader = Callable[[Path], None]
 
 
-def measure(frames: int, frame_length: int, engines: tuple[str, ...]) -> list[dict[str, Any]]:
-    """A row for each engine: frames, seconds of wall and processor, rate, memory, or what it lacks.
+class MissingReader(RuntimeError):
+    """A reader is not there; the text says why."""
+
+
+def measure(
+    frames: int, frame_length: int, engines: tuple[str, ...], others: Mapping[str, Reader]
+) -> list[dict[str, Any]]:
+    """A row for each reader: frames, seconds of wall and processor, rate, memory, or what it lacks.
 
     Raises OSError if the capture cannot be written, and removes it in any case.
     """
+    ours = {"local": _local, "spark": _spark}
+    readings = {name: ours[name] for name in engines}
+    readings |= {name: _other(reader) for name, reader in others.items()}
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as folder:
         path, small = Path(folder) / "made.pcap", Path(folder) / "small.pcap"
         write_capture(small, _WARM_UP_FRAMES, frame_length)
         count = write_capture(path, frames, frame_length)
-        for engine in engines:
-            reading = {"local": _local, "spark": _spark, "tshark": _tshark}[engine]
-            found = reading(path, small)
-            if isinstance(found, str):
-                rows.append({"engine": engine, "missing": found})
+        for engine, reading in readings.items():
+            try:
+                wall_s, cpu_s = reading(path, small)
+            except MissingReader as error:
+                rows.append({"engine": engine, "missing": str(error)})
                 continue
-            wall_s, cpu_s = found
             rows.append(
                 {
                     "engine": engine,
@@ -73,19 +77,19 @@ def _memory_kib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _local(path: Path, small: Path) -> tuple[float, float] | str:
+def _local(path: Path, small: Path) -> tuple[float, float]:
     analyze([str(small)])
     return _timed(lambda: analyze([str(path)]), resource.RUSAGE_SELF)
 
 
-def _spark(path: Path, small: Path) -> tuple[float, float] | str:
+def _spark(path: Path, small: Path) -> tuple[float, float]:
     from reports.analysis.spark_engine import EngineError, start_session
 
     quiet = {"spark.log.level": "ERROR", "spark.ui.enabled": "false"}
     try:
         session = start_session("local[*]", quiet)
     except EngineError as error:
-        return str(error)
+        raise MissingReader(str(error)) from error
     try:
         analyze([str(small)], spark=session)
         wall_s, _ = _timed(lambda: analyze([str(path)], spark=session), resource.RUSAGE_SELF)
@@ -95,17 +99,8 @@ def _spark(path: Path, small: Path) -> tuple[float, float] | str:
     return wall_s, 0.0
 
 
-def _tshark(path: Path, small: Path) -> tuple[float, float] | str:
-    program = shutil.which("tshark")
-    if program is None:
-        return "no tshark on this machine"
-    command = [program, "-n", "-2", "-r", str(path), "-d", f"udp.port=={_PORT},aeron"]
-    for name in ("sequence_analysis", "stream_analysis"):
-        command += ["-o", f"aeron.{name}:TRUE"]
-    command += ["-Y", "aeron.nak", "-T", "fields", "-e", "frame.number"]
-    run: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL}
-    run["stderr"] = subprocess.DEVNULL
-    return _timed(lambda: subprocess.run(command, **run), resource.RUSAGE_CHILDREN)
+def _other(reader: Reader) -> Callable[[Path, Path], tuple[float, float]]:
+    return lambda path, _: _timed(lambda: reader(path), resource.RUSAGE_CHILDREN)
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -125,27 +120,3 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
             text += f", {slowest['wall_s'] / row['wall_s']:.1f} times tshark"
         told.append(text)
     return told
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Measure and tell. Returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--frames", type=int, default=FRAMES)
-    parser.add_argument("--frame-length", type=int, default=FRAME_LENGTH)
-    parser.add_argument("--engines", default=",".join(ENGINES))
-    parser.add_argument("--json", action="store_true")
-    chosen = parser.parse_args(arguments)
-    engines = tuple(chosen.engines.split(","))
-    if not set(engines) <= set(ENGINES):
-        parser.error(f"engines {chosen.engines!r}: expected some of {', '.join(ENGINES)}")
-    if chosen.frame_length < 64 or chosen.frame_length & (chosen.frame_length - 1):
-        parser.error(f"frame length {chosen.frame_length}: expected a power of two from 64 on")
-    rows = measure(chosen.frames, chosen.frame_length, engines)
-    cores = os.cpu_count()
-    text = json.dumps({"cores": cores, "rows": rows}) if chosen.json else "\n".join(lines(rows))
-    print(text)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

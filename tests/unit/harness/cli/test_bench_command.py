@@ -163,3 +163,12 @@ def test_the_analysis_is_measured_alone(monkeypatch, capsys, tmp_path):
     assert main(["bench", "--only", "analyze", "--json", str(told)]) == 0
     assert "local      2,000,000 frames/s" in capsys.readouterr().out
     assert json.loads(told.read_text())["schema"] == "windtunnel-bench-analysis/1"
+
+
+def test_a_machine_without_tshark_is_told(monkeypatch, tmp_path):
+    from harness.cli.bench import _read_by_tshark
+    from reports.analysis.benchmark import MissingReader
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingReader, match="no tshark"):
+        _read_by_tshark(tmp_path / "x.pcap")

@@ -1,7 +1,5 @@
 """Made traffic is what it says, and a benchmark tells what it measured and what it could not."""
 
-import json
-
 import pytest
 
 from reports.analysis import benchmark
@@ -34,22 +32,22 @@ def test_positions_run_over_the_ends_of_terms(tmp_path):
     assert stream["problem"] == ""
 
 
-def test_a_row_tells_rate_and_memory(capsys):
-    options = ["--frames", "3000", "--frame-length", "64", "--engines", "local", "--json"]
-    assert benchmark.main(options) == 0
-    (row,) = json.loads(capsys.readouterr().out)["rows"]
+def test_a_row_tells_rate_and_memory():
+    seen = []
+    others = {"other": lambda path: seen.append(path.stat().st_size)}
+    row, other = benchmark.measure(3_000, 64, ("local",), others)
     assert row["engine"] == "local"
     assert row["frames_per_s"] == pytest.approx(row["frames"] / row["wall_s"])
     assert row["memory_mib"] > 50
+    assert (other["engine"], other["bytes"]) == ("other", seen[0])
 
 
-def test_what_is_missing_is_told(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    options = ["--frames", "3000", "--frame-length", "64", "--engines", "local,tshark"]
-    assert benchmark.main(options) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("local ")
-    assert second == "tshark  left out: no tshark on this machine"
+def test_what_is_missing_is_told():
+    def lacking(path):
+        raise benchmark.MissingReader("no tshark on this machine")
+
+    rows = benchmark.measure(3_000, 64, (), {"tshark": lacking})
+    assert benchmark.lines(rows) == ["tshark  left out: no tshark on this machine"]
 
 
 def test_ratios_are_to_tshark():
@@ -62,10 +60,3 @@ def test_ratios_are_to_tshark():
     told = benchmark.lines(rows)
     assert told[0].endswith("400 MiB, 25.0 times tshark")
     assert "times" not in told[1]
-
-
-@pytest.mark.parametrize("option", [["--engines", "fast"], ["--frame-length", "100"]])
-def test_a_wrong_option_is_refused(option):
-    with pytest.raises(SystemExit) as refused:
-        benchmark.main(option)
-    assert refused.value.code == 2
