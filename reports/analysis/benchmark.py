@@ -35,7 +35,10 @@ def measure(
 
     Raises OSError if the capture cannot be written, and removes it in any case.
     """
-    ours = {"local": _local, "spark": _spark}
+    ours: dict[str, Callable[[Path, Path], tuple[float, float]]] = {
+        "local": _local,
+        "spark": _spark,
+    }
     readings = {name: ours[name] for name in engines}
     readings |= {name: _other(reader) for name, reader in others.items()}
     rows: list[dict[str, Any]] = []
