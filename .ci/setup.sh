@@ -23,7 +23,7 @@ die() { say "$*"; exit 1; }
 case $mode in
   run) lock=requirements.lock; commands="ip:iproute2 tcpdump:tcpdump" ;;
   test) lock=requirements-test.lock; commands="ip:iproute2 tcpdump:tcpdump chromium:chromium"
-        commands+=" linux.uml:user-mode-linux java:default-jre-headless" ;;
+        commands+=" linux.uml:user-mode-linux java:default-jre-headless tshark:tshark" ;;
   *) die "unknown mode '$mode'; it is run or test" ;;
 esac
 

@@ -8,6 +8,7 @@ is missing or damaged is said on the page; it never stops the page.
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,9 +18,23 @@ if TYPE_CHECKING:
 
 
 def analyze(
-    paths: Sequence[str], *, ports: Iterable[int] = (), spark: "SparkSession | None" = None
+    paths: Sequence[str],
+    *,
+    ports: Iterable[int] = (),
+    checksums: bool = False,
+    messages: bool = False,
+    fates_to: Path | None = None,
+    spark: "SparkSession | None" = None,
 ) -> "Tables":
-    """What captures tell: see `reports.analysis.analyze`, which needs the extra `spark`."""
+    """What captures tell, as Arrow tables: `reports.analyze(["a.pcap"]).flows.to_pandas()`.
+
+    `checksums` works out the CRC-32 of all messages of a flow, `messages` tells each of them,
+    `fates_to` is a folder for a row of each frame. With a Spark session its workers do the work,
+    and `reports.analysis.sql.register` makes views of the tables. Needs the extra `spark`; raises
+    as `reports.analysis.analyze` does.
+    """
+    from reports.analysis.analyze import Wanted
     from reports.analysis.analyze import analyze as analyze_captures
 
-    return analyze_captures(paths, ports=ports, spark=spark)
+    wanted = Wanted(checksums=checksums, messages=messages, fates_to=fates_to)
+    return analyze_captures(paths, ports=ports, wanted=wanted, spark=spark)

@@ -13,6 +13,7 @@ from harness.cli import exit_code
 from harness.cli.failure import Failure
 
 if TYPE_CHECKING:
+    from reports.analysis.analyze import Wanted
     from reports.analysis.tables import Tables
 
 EXIT_CODES = (
@@ -35,6 +36,13 @@ EXIT_CODES = (
     type=click.Path(file_okay=False, path_type=Path),
     help="Write the tables there as Parquet, in place of those of an earlier run.",
 )
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page with charts there, which opens anywhere, offline.",
+)
+@click.option("--fates", is_flag=True, help="With --out: also a row for each frame.")
+@click.option("--messages", is_flag=True, help="Also a row for each message, with its CRC-32.")
 @click.option("--json", "as_json", is_flag=True, help="All tables as one JSON document.")
 def analyze(
     captures: tuple[str, ...],
@@ -42,6 +50,9 @@ def analyze(
     on_spark: bool,
     master: str | None,
     out: Path | None,
+    html: Path | None,
+    fates: bool,
+    messages: bool,
     as_json: bool,
 ) -> int:
     """Tell from captures what was lost, who asked for it, and how long the repair took.
@@ -52,14 +63,16 @@ def analyze(
     \b
       windtunnel analyze runs/<suite>/<run>
       windtunnel analyze pub='pub/*.pcap.gz' sub='sub/*.pcap.gz' --port 24325
-      windtunnel analyze big.pcap --spark --out tables
+      windtunnel analyze big.pcap --spark --out tables --html report.html
     """
+    if fates and out is None:
+        raise click.UsageError("--fates needs --out: the table is as long as the captures")
     with _failures():
-        tables = _analyze(captures, ports, master or ("local[*]" if on_spark else None))
-        if out is not None:
-            from reports.analysis.tables import write_tables
+        from reports.analysis.analyze import Wanted
 
-            write_tables(tables, out)
+        wanted = Wanted(messages=messages, fates_to=out / "fates" if fates and out else None)
+        tables = _analyze(captures, ports, wanted, master or ("local[*]" if on_spark else None))
+        _write(tables, out, html)
     if as_json:
         click.echo(json.dumps(_document(tables)))
     else:
@@ -69,7 +82,23 @@ def analyze(
     return exit_code.OK if sum(tables.captures["frames"].to_pylist()) else exit_code.NOTHING
 
 
-def _analyze(captures: tuple[str, ...], ports: tuple[int, ...], master: str | None) -> "Tables":
+def _write(tables: "Tables", out: Path | None, html: Path | None) -> None:
+    from reports.analysis.page import write_capture_page
+    from reports.analysis.tables import write_tables
+
+    try:
+        if out is not None:
+            write_tables(tables, out)
+        if html is not None:
+            write_capture_page(tables, html)
+    except OSError as error:
+        text = f"{error.filename or out or html}: {error.strerror or error}"
+        raise Failure(text, exit_code.HARNESS) from error
+
+
+def _analyze(
+    captures: tuple[str, ...], ports: tuple[int, ...], wanted: "Wanted", master: str | None
+) -> "Tables":
     from reports.analysis.analyze import READINGS, analyze
     from reports.analysis.capture_files import find_captures
 
@@ -79,12 +108,12 @@ def _analyze(captures: tuple[str, ...], ports: tuple[int, ...], master: str | No
         find_captures(list(captures))
         session = start_session(master, {"spark.log.level": "ERROR", "spark.ui.enabled": "false"})
         try:
-            return analyze(captures, ports=ports, spark=session)
+            return analyze(captures, ports=ports, wanted=wanted, spark=session)
         finally:
             session.stop()
     total = READINGS * sum(each.length for each in find_captures(list(captures)))
     with _progress(total) as advance:
-        return analyze(captures, ports=ports, on_progress=advance)
+        return analyze(captures, ports=ports, wanted=wanted, on_progress=advance)
 
 
 @contextmanager

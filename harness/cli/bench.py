@@ -1,6 +1,7 @@
 """`windtunnel bench`: our driver and the real C driver by turns, and how they compare."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from harness.bench.subject import DriverSubject
 
 FLOOR_MISSED = 1
+ANALYSIS = "analyze"
+"""A case without drivers."""
+TSHARK_LIMIT_S = 600.0
 
 
 def _pairs(
@@ -110,7 +114,9 @@ def bench(
 
     Cases: startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc, and swarm: how many simulated
     trials one core makes. Both drivers serve the same client, ours. A reading in which a message
-    was lost or came out of order, or in which a trial found anything wrong, is void.
+    was lost or came out of order, or in which a trial found anything wrong, is void. The case
+    analyze, alone, measures no driver but the analysis of captures: our engines, and tshark if it
+    is there.
 
     \b
       windtunnel bench                                 everything, some two minutes
@@ -121,6 +127,8 @@ def bench(
     from harness.bench.plan import CASE_NAMES, BenchSettings
     from harness.bench.subject import SUBJECTS
 
+    if only == (ANALYSIS,):
+        return _analysis(json_file)
     settings = BenchSettings(
         rounds=rounds,
         seconds=seconds,
@@ -135,6 +143,40 @@ def bench(
         ours_set=ours_set,
     )
     return _run(settings, floors, enforce, json_file)
+
+
+def _analysis(json_file: Path | None) -> int:
+    try:
+        from reports.analysis import benchmark
+    except ImportError as error:
+        text = f"{error}; the analysis needs Arrow: install windtunnel[spark]"
+        raise Failure(text, exit_code.HARNESS) from error
+    try:
+        rows = benchmark.measure(
+            benchmark.FRAMES, benchmark.FRAME_LENGTH, benchmark.ENGINES, {"tshark": _read_by_tshark}
+        )
+    except OSError as error:
+        raise Failure(str(error), exit_code.HARNESS) from error
+    document = json.dumps({"schema": "windtunnel-bench-analysis/1", "rows": rows}, indent=1)
+    if json_file is not None and str(json_file) != "-":
+        json_file.write_text(document + "\n", encoding="utf-8")
+    click.echo(document if str(json_file) == "-" else "\n".join(benchmark.lines(rows)))
+    return exit_code.OK
+
+
+def _read_by_tshark(capture: Path) -> None:
+    """With its whole Aeron analysis, and a line for each NAK."""
+    from harness.orchestrate import process
+    from reports.analysis.benchmark import PORT, MissingReader
+
+    program = shutil.which("tshark")
+    if program is None:
+        raise MissingReader("no tshark on this machine")
+    command = [program, "-n", "-2", "-r", str(capture), "-d", f"udp.port=={PORT},aeron"]
+    for name in ("sequence_analysis", "stream_analysis"):
+        command += ["-o", f"aeron.{name}:TRUE"]
+    command += ["-Y", "aeron.nak", "-T", "fields", "-e", "frame.number"]
+    process.run(command, timeout_s=TSHARK_LIMIT_S)
 
 
 def _known(option: str, chosen: tuple[str, ...] | None, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from harness.dissect.capture_format import (
 from harness.dissect.capture_records import CHAIN_LENGTH, FOUND, MORE, WINDOW, find_record
 from harness.dissect.capture_walk import COUNT_NAMES
 from harness.dissect.reassembly import PENDING, REACH, SLOT_LENGTH, SLOTS
-from harness.dissect.wire_frame import WIRE_FRAME
+from harness.dissect.wire_frame import KEEPS_CRC32, KEEPS_HASH, WIRE_FRAME
 
 CELL_LENGTH = 1 << 24
 CELL_LENGTH_MIN = 1 << 17
@@ -79,6 +79,7 @@ class Reading:
     ports: tuple[int, ...] = ()
     "UDP ports, either end; none for all."
     keeps_hash: bool = True
+    keeps_crc32: bool = False
     is_split: bool = False
     "Others read other parts: pcapng sections in the middle raise SplitError."
 
@@ -98,7 +99,7 @@ class CaptureStream:
         self._buf = np.zeros(WINDOW_LENGTH, dtype=np.uint8)
         self._window = np.zeros(1, dtype=WINDOW)[0]
         self._walk = np.zeros(1, dtype=walking.WALK)[0]
-        self._walk["keeps_hash"] = reading.keeps_hash
+        self._walk["keeps"] = reading.keeps_hash * KEEPS_HASH + reading.keeps_crc32 * KEEPS_CRC32
         self._walk["may_meet_section"] = not reading.is_split
         self._interfaces = np.zeros(INTERFACES_MAX, dtype=INTERFACE)
         self._ports = np.array(reading.ports, dtype=np.int64)

@@ -81,7 +81,7 @@ WALK = np.dtype(
         ("count", "<i8"),  # rows written
         ("address_count", "<i8"),
         ("texts_used", "<i8"),
-        ("keeps_hash", "<i8"),
+        ("keeps", "<i8"),  # of payloads: KEEPS_HASH, KEEPS_CRC32
         ("is_tail", "<i8"),  # only datagrams begun before `stop` are still wanted
         ("pending", "<i8"),  # of those: how many are not whole yet
         ("may_meet_section", "<i8"),  # 0 if a pcapng section or interface would come unexpected
@@ -115,7 +115,7 @@ def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, 
         row["text_length"] = 0
         kind = int(buf[at + done + 6])
         if kind <= 1:
-            done += read_data(row, buf, at + done, have - done, walk["keeps_hash"])
+            done += read_data(row, buf, at + done, have - done, walk["keeps"])
             continue
         read_control(row, buf, at)
         done = have

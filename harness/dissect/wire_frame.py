@@ -28,6 +28,7 @@ from harness.artifact.frame_class import (
 )
 from harness.dissect import layout
 from harness.dissect.bytes_at import i32_le, i64_le, u16_le
+from harness.dissect.crc32 import crc32
 from harness.dissect.frames import aligned
 from harness.dissect.payload_hash import payload_hash
 from harness.kernel import kernel
@@ -37,6 +38,7 @@ WIRE_FRAME = np.dtype(
         ("time_ns", "<i8"),  # of the packet, epoch
         ("record_at", "<i8"),  # offset in the file of the record that holds the frame's start
         ("payload_hash", "<i8"),  # XXH64 of a DATA frame's payload
+        ("payload_crc32", "<i8"),  # of the same
         ("reserved_value", "<i8"),  # DATA, PAD, heartbeat
         ("receiver_id", "<i8"),  # SM, RTTM, ERR
         ("group_tag", "<i8"),  # SM and ERR, where has_group_tag
@@ -67,10 +69,14 @@ WIRE_FRAME = np.dtype(
         ("text_at", "<i4"),  # ERR: its text; RES: its entries; offset in the batch's texts
         ("text_length", "<i4"),
         ("has_hash", "u1"),
+        ("has_crc32", "u1"),
         ("has_group_tag", "u1"),
     ]
 )
 """A row. What a frame's type does not have holds whatever was there before: ask the type first."""
+
+KEEPS_HASH, KEEPS_CRC32 = 1, 2
+"""What to work out of a payload; may be added up."""
 
 NOT_AERON = 0
 HEADER_CUT = -1
@@ -199,7 +205,7 @@ def _recognise_resolution(buf: Any, start: int, length: int, have: int) -> int:
 
 
 @kernel
-def read_data(row: Any, buf: Any, at: int, have: int, keeps_hash: int) -> int:
+def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
     """Write a DATA, PAD or heartbeat frame into a row; returns the bytes that it takes on the wire.
 
     `have` is what was captured from the frame's start on; its header is.
@@ -214,10 +220,13 @@ def read_data(row: Any, buf: Any, at: int, have: int, keeps_hash: int) -> int:
     row["stream_id"] = i32_le(buf, at + 16)
     row["term_id"] = i32_le(buf, at + 20)
     row["reserved_value"] = i64_le(buf, at + 24)
-    row["has_hash"] = 0
+    row["has_hash"], row["has_crc32"] = 0, 0
     if frame_length == 0 or kind == PAD:
         return DATA_LENGTH
-    if keeps_hash and frame_length <= have:
+    if keeps & KEEPS_CRC32 and frame_length <= have:
+        row["has_crc32"] = 1
+        row["payload_crc32"] = crc32(buf, at + DATA_LENGTH, frame_length - DATA_LENGTH)
+    if keeps & KEEPS_HASH and frame_length <= have:
         row["has_hash"] = 1
         row["payload_hash"] = payload_hash(buf, at + DATA_LENGTH, frame_length - DATA_LENGTH)
     return aligned(frame_length)

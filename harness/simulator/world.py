@@ -22,18 +22,12 @@ import numpy as np
 from harness.middlebox.state import DECISIONS, make_engine
 from harness.middlebox.weather import make_weather
 from harness.scenario.case import Case
-<<<<<<< HEAD
+from harness.scenario.channel import parse_channel
 from harness.simulator import event_log, flight, turn, world_state
 from harness.simulator.flight import ENVELOPE_LENGTH
-from harness.simulator.host import SHELL_INTERVAL_NS, Host
+from harness.simulator.host import RING_BYTES, SHELL_INTERVAL_NS, Host
 from harness.simulator.moved_ports import make_moved_ports
 from harness.simulator.passage import PACKET_HEADERS
-=======
-from harness.scenario.channel import parse_channel
-from harness.simulator import event_log, flight, turn
-from harness.simulator.flight import ENVELOPE_LENGTH
-from harness.simulator.host import RING_BYTES, SHELL_INTERVAL_NS, Host
->>>>>>> exam2
 from harness.simulator.stream_audit import Audit, make_audit
 from harness.simulator.virtual_time import VirtualClock
 from harness.simulator.world_state import AUDIT, FULL, LEFT, RIGHT, World
@@ -43,13 +37,9 @@ TURN_NS = 5_000
 IDLE_MAX_NS = 200_000
 WIRE_BYTES = 4 << 20
 """All that one direction of the wire can hold: far more than the windows of a case's streams."""
-<<<<<<< HEAD
 DATAGRAM_LENGTH_MIN = 2_048
 """What a host may send at least, whatever the streams' mtu: SETUPs and error frames."""
-=======
-DATAGRAM_LENGTH_MAX = 65_504
 RING_ALIGNMENT = 8
->>>>>>> exam2
 NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
 """For worlds whose streams are published and read by applications in Python."""
 COUNTERS_WATCHED = 256

@@ -203,17 +203,10 @@ def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDAr
     """Which frames came to a stream while its sender was still at work, and not just at its end."""
     early = np.zeros(len(arrived), dtype=np.bool_)
     for traffic in case.traffic:
-<<<<<<< HEAD
         if host in traffic.publishers:
-            own = sent["time_ns"][sent["stream_id"] == traffic.stream_id]
-            until_ns = int(own.max(initial=0)) - LAST_MOMENTS_NS
-            early |= (arrived["stream_id"] == traffic.stream_id) & (arrived["time_ns"] <= until_ns)
-=======
-        if traffic.from_host == host:
             own = sent[sent["stream_id"] == traffic.stream_id]
             until_ns = int(own["time_ns"].max(initial=0)) - LAST_MOMENTS_NS
             early |= _of_stream(traffic, own, arrived) & (arrived["time_ns"] <= until_ns)
->>>>>>> exam2
     return early
 
 

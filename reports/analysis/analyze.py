@@ -1,41 +1,72 @@
 """The whole way from captures to tables, on either engine.
 
-    first reading   totals -> geometry -> streams       nothing is known of the streams yet
-    second reading  frames in capture order -> walks -> flows, gaps
+    first reading   totals -> geometry -> streams, points    nothing is known of the streams yet
+    second reading  frames in capture order -> walks -> flows, gaps, windows, images, ...
+                    of several points               -> joins -> links
+                    of each frame                             -> fates, if asked for
 
 Both engines take the same steps with the same code; only who reads and who sorts differs.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from reports.analysis.capture_files import CaptureFile, find_captures
+from reports.analysis.fates import FATES, inferred_fates, unseen_fates
 from reports.analysis.followed import FRAME_COLUMNS, Followed, tables_of
-from reports.analysis.geometry import learn_geometry
-from reports.analysis.local_engine import local_frames
+from reports.analysis.geometry import StreamKey, learn_geometry
+from reports.analysis.join import JOIN_COLUMNS
+from reports.analysis.joined import Joined, link_table
+from reports.analysis.local_engine import LocalFrames, local_frames
 from reports.analysis.parts import ReadSettings
+from reports.analysis.points import coarse_offsets, joined_streams
+from reports.analysis.stream_walk import WalkSettings
 from reports.analysis.streams import streams_of
-from reports.analysis.tables import Tables
+from reports.analysis.tables import PointWriter, Tables, replaced
 from reports.analysis.totals import added_up, empty_totals, totals_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READINGS = 2
-"""How often each byte is read; for whoever shows progress."""
+"""How often each byte is read, or taken from memory; for whoever shows progress."""
+FATE_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
 _TOTALS_MANY = 1 << 16
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to work out beside the tables that are always told."""
+
+    checksums: bool = False
+    "Of each payload and message, which costs a look at every byte."
+    messages: bool = False
+    "A row for each message; implies checksums."
+    fates_to: Path | None = None
+    "A folder for the table of fates as Parquet: it may be longer than memory."
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        return {"keeps_hash": False, "keeps_crc32": self.checksums or self.messages}
+
+    @property
+    def walking(self) -> WalkSettings:
+        return WalkSettings(keeps_messages=self.messages)
 
 
 def analyze(
     paths: Sequence[str],
     *,
     ports: Iterable[int] = (),
+    wanted: Wanted | None = None,
     spark: "SparkSession | None" = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Tables:
-    """What captures tell: captures, streams, flows and gaps.
+    """What captures tell: see `Tables`.
 
     `paths` are files, patterns, folders or NAME=PATTERN (see `capture_files`); only UDP to or from
     one of `ports` counts, all if there are none; with a Spark session its workers do the work.
@@ -43,30 +74,96 @@ def analyze(
     Raises CapturePathError, ValueError.
     """
     files = find_captures(list(paths))
-    settings = ReadSettings(ports=tuple(ports), keeps_hash=False)
+    wanted = wanted or Wanted()
+    settings = ReadSettings(ports=tuple(ports), **wanted.reading)
     if spark is not None:
         from reports.analysis.spark_analysis import analyze_on_spark
 
-        return analyze_on_spark(spark, list(paths), settings)
-    return _analyze_here(files, settings, on_progress)
+        return analyze_on_spark(spark, list(paths), settings, wanted)
+    return _analyze_here(files, settings, wanted, on_progress)
 
 
 def _analyze_here(
-    files: list[CaptureFile], settings: ReadSettings, on_progress: Callable[[int], None]
+    files: list[CaptureFile],
+    settings: ReadSettings,
+    wanted: Wanted,
+    on_progress: Callable[[int], None],
+) -> Tables:
+    if wanted.fates_to is None:
+        return _followed(files, settings, wanted, on_progress, None)
+    with replaced(wanted.fates_to) as made:
+        writer = PointWriter(made, FATES)
+        try:
+            return _followed(files, settings, wanted, on_progress, writer.write)
+        finally:
+            writer.close()
+
+
+def _followed(
+    files: list[CaptureFile],
+    settings: ReadSettings,
+    wanted: Wanted,
+    on_progress: Callable[[int], None],
+    tell: Callable[[pa.RecordBatch], None] | None,
 ) -> Tables:
     frames = local_frames(files, settings, on_progress)
+    totals = _totals(frames)
+    known = learn_geometry(totals)
+    points = joined_streams(totals)
+    followed = Followed(known, wanted.walking)
+    joined = Joined({key: known[key] for key in points}, tell is not None)
+    offsets = coarse_offsets(totals, {each.vantage_point for each in files})
+    for batch in frames.side_by_side(offsets) if known else ():
+        _feed(batch.select(FATE_COLUMNS), followed, joined, points, tell)
+    rows = followed.finish_all_but(None)
+    links, left = joined.finish_all_but(None)
+    if tell is not None:
+        for fates in (*left, *unseen(rows, points)):
+            tell(fates)
+    return Tables(
+        captures=frames.captures,
+        streams=streams_of(totals, known),
+        links=link_table(links),
+        **tables_of(rows),
+    )
+
+
+def _totals(frames: LocalFrames) -> pa.Table:
     totals = empty_totals()
     pending: list[pa.Table] = []
-    for batch in frames.batches():
+    for batch in frames.batches(keep=FATE_COLUMNS):
         pending.append(totals_of(batch))
         if sum(each.num_rows for each in pending) > _TOTALS_MANY:
             totals = added_up(pa.concat_tables([totals, *pending]))
             pending = []
-    totals = added_up(pa.concat_tables([totals, *pending]))
-    known = learn_geometry(totals)
-    followed = Followed(known)
-    if known:
-        for batch in frames.batches():
-            followed.feed(batch.select(FRAME_COLUMNS))
-    flows, gaps = tables_of(followed.finish_all_but(None))
-    return Tables(frames.captures, streams_of(totals, known), flows, gaps)
+    return added_up(pa.concat_tables([totals, *pending]))
+
+
+def _feed(
+    frames: pa.RecordBatch,
+    followed: Followed,
+    joined: Joined,
+    points: dict[StreamKey, list[str]],
+    tell: Callable[[pa.RecordBatch], None] | None,
+) -> None:
+    """Follow and join some frames, and tell the fates that are known by now."""
+    for key, walk, rows, told in followed.told(frames):
+        if tell is not None and key[1:] not in points:
+            tell(inferred_fates(key, walk.events.destinations, rows, told))
+    for fates in joined.feed(frames) if points else ():
+        if tell is not None:
+            tell(fates)
+
+
+def unseen(
+    rows: list[dict[str, Any]], points: dict[StreamKey, list[str]]
+) -> Iterator[pa.RecordBatch]:
+    """Fates of what never came by, of the streams with one vantage point."""
+    found = [
+        fate
+        for row in rows
+        if (row["session_id"], row["stream_id"]) not in points
+        for fate in unseen_fates(row)
+    ]
+    if found:
+        yield pa.RecordBatch.from_pylist(found, schema=FATES)

@@ -57,6 +57,8 @@ class FrameTable:
                 has = masks.get(column.frame_types)
                 if column.name == "payload_hash":
                     has = has & (rows["has_hash"] == 1)
+                elif column.name == "payload_crc32":
+                    has = has & (rows["has_crc32"] == 1)
                 elif column.name == "group_tag":
                     has = has & (rows["has_group_tag"] == 1)
                 arrays.append(_numbers(rows[column.name], column.type, has))

@@ -77,6 +77,19 @@ def _geometry(rows: list[dict[str, Any]]) -> Geometry:
     )
 
 
+def positions_in(
+    geometry: Geometry, terms: NDArray[Any], offsets: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Positions of the frames of one stream.
+
+    Shapes:  both of one length
+    """
+    difference = terms.astype(np.int64) - geometry.initial_term_id
+    difference = ((difference + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    found: NDArray[np.int64] = difference * geometry.term_length + offsets
+    return found
+
+
 def positions(
     sessions: NDArray[Any], streams: NDArray[Any], terms: NDArray[Any], offsets: NDArray[Any],
     known: dict[StreamKey, Geometry],
@@ -92,9 +105,7 @@ def positions(
         if geometry is None:
             continue
         here = (sessions == session) & (streams == stream)
-        terms_on = terms[here].astype(np.int64) - geometry.initial_term_id
-        terms_on = ((terms_on + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
-        found[here] = terms_on * geometry.term_length + offsets[here]
+        found[here] = positions_in(geometry, terms[here], offsets[here])
     return found
 
 

@@ -39,6 +39,7 @@ class ReadSettings:
     ports: tuple[int, ...] = ()
     "UDP ports, either end; none for all."
     keeps_hash: bool = True
+    keeps_crc32: bool = False
     parts: int = 0
     "At least so many, as far as files and cells allow; 0 for one part per PART_LENGTH."
     may_split: bool = True
@@ -106,6 +107,7 @@ class PartReader:
             cell_length=settings.cell_length,
             ports=settings.ports,
             keeps_hash=settings.keeps_hash,
+            keeps_crc32=settings.keeps_crc32,
             is_split=part.is_split,
         )
         try:

@@ -12,6 +12,7 @@ Options, all texts:
     parts          at least so many partitions, as far as files and cells allow
     split          "false": one partition a file
     hash           "false": leave payload_hash null, which is quicker
+    crc32          "true": work out payload_crc32 as well
     cell           bytes of a cell; for tests
 
 Schema: `schema.FRAMES` or `schema.CAPTURES`, nothing else. Partition rule: a compressed file is one
@@ -39,7 +40,7 @@ from reports.analysis.schema import CAPTURES, FRAMES
 
 FORMAT = "aeron.pcap"
 TABLES = {"frames": FRAMES, "captures": CAPTURES}
-OPTIONS = ("path", "paths", "ports", "table", "parts", "split", "hash", "cell")
+OPTIONS = ("path", "paths", "ports", "table", "parts", "split", "hash", "crc32", "cell")
 
 
 class CaptureOptionError(ValueError):
@@ -69,6 +70,7 @@ def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettin
             parts=int(options.get("parts", "0")),
             may_split=_truth(options, "split"),
             keeps_hash=_truth(options, "hash"),
+            keeps_crc32=_truth(options, "crc32", "false"),
             cell_length=int(options.get("cell", str(CELL_LENGTH))),
         )
     except ValueError as error:
@@ -78,8 +80,8 @@ def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettin
     return paths, table, settings
 
 
-def _truth(options: Mapping[str, str], name: str) -> bool:
-    text = options.get(name, "true").lower()
+def _truth(options: Mapping[str, str], name: str, otherwise: str = "true") -> bool:
+    text = options.get(name, otherwise).lower()
     if text not in ("true", "false"):
         raise CaptureOptionError(f"{name}={text!r}: expected true or false")
     return text == "true"

@@ -1,11 +1,8 @@
 """Gaps and their repair, and the fate of frames, of one stream at one vantage point.
 
-    frames of the stream, in capture order --> events --> `repair_kernel` --> flows, gaps, fates
+    events of the stream, in capture order --> `repair_kernel` --> flows, gaps, fates
 
-A flow is what goes to one destination: a multi-destination publication sends each frame to each of
-them, and what is sent to another receiver is no retransmission. NAKs and status messages belong to
-the flow whose destination they come from. At one vantage point fates are inferred: the flow says
-so.
+At one vantage point fates are inferred: the flow says so.
 """
 
 from collections.abc import Iterator
@@ -13,35 +10,50 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reports.analysis import repair_kernel as kernel
-from reports.analysis.geometry import Geometry, StreamKey, positions
+from reports.analysis.geometry import Geometry
+from reports.analysis.stream_events import Events, grown
 
-FATE_NAMES = ("first", "resent", "reordered", "duplicate", "earlier")
-_KEY = [("vantage_point", pa.string()), ("session_id", pa.int32()), ("stream_id", pa.int32())]
+FATE_NAMES = ("first", "resent", "reordered", "duplicate", "earlier", "late")
+KEY = [
+    ("vantage_point", pa.string()),
+    ("session_id", pa.int32()),
+    ("stream_id", pa.int32()),
+    ("destination", pa.string()),
+]
+"""What a row of every table of flows begins with."""
+
 FLOWS = pa.schema(
     [
-        *_KEY,
-        ("destination", pa.string()),
+        *KEY,
         *((f"{name}_frames", pa.int64()) for name in FATE_NAMES),
         *((f"{name}_bytes", pa.int64()) for name in FATE_NAMES),
         ("messages", pa.int64()),
         ("high_position", pa.int64()),
+        ("rebuilt_position", pa.int64()),
         ("naks", pa.int64()),
         ("nak_bytes", pa.int64()),
+        ("spurious_naks", pa.int64()),
         ("status_messages", pa.int64()),
         ("unmatched_control", pa.int64()),
+        ("reordered_ratio", pa.float64()),
         ("reordered_ns_max", pa.int64()),
+        ("reordered_extent_max", pa.int64()),
+        ("reordered_extent_mean", pa.float64()),
+        ("loss_amplification", pa.float64()),
         ("is_inferred", pa.bool_()),
         ("problem", pa.string()),
     ]
 )
-"""Bytes are of the stream, with headers and padding. `messages`: whose last frame was seen."""
+"""Bytes are of the stream, with headers and padding. `messages`: that could be put together.
+`rebuilt_position`: up to where all came or was passed over. `spurious_naks`: whose bytes had come
+by already when the first was sent. Ratio and extents of reordering are RFC 4737's, frames that were
+sent again left out.
+`loss_amplification`: bytes sent again for each byte that was missing; null where none was."""
 GAPS = pa.schema(
     [
-        *_KEY,
-        ("destination", pa.string()),
+        *KEY,
         ("position", pa.int64()),
         ("length", pa.int64()),
         ("cause", pa.string()),
@@ -52,12 +64,15 @@ GAPS = pa.schema(
         ("nak_count", pa.int64()),
         ("resent_frames", pa.int64()),
         ("resent_bytes", pa.int64()),
+        ("over_filled_bytes", pa.int64()),
+        ("first_filled_ns", pa.int64()),
         ("repaired_ns", pa.int64()),
         ("passed_ns", pa.int64()),
         ("time_to_repair_ns", pa.int64()),
     ]
 )
-"""`time_to_repair_ns`: from the first sign, a later frame or a NAK, to the last that filled it."""
+"""`time_to_repair_ns`: from the first sign, a later frame or a NAK, to the last that filled it.
+`over_filled_bytes`: that came although nothing of it was missing any more."""
 
 CAUSES = ("before capture", "behind capture")
 OUTCOMES = ("repaired", "reordered", "passed", "open")
@@ -65,141 +80,79 @@ OUTCOMES = ("repaired", "reordered", "passed", "open")
 unreliable one does; neither came by until the capture's end."""
 
 _PIECES_MAX = 1 << 16
-_STATUS_SETUP = 0x80
 
 
 class RepairWalk:
-    """Follows one stream at one vantage point; `feed` its frames in capture order, then read."""
+    """Follows one stream at one vantage point; `feed` its events in capture order, then read."""
 
-    COLUMNS = (
-        "time_ns", "frame_type", "flags", "frame_length", "term_id", "term_offset", "nak_length",
-        "source_address", "source_port", "destination_address", "destination_port",
-    )  # fmt: skip
-    "Of the table of frames, that are needed beside the key."
-
-    def __init__(self, key: tuple[str, int, int], geometry: Geometry) -> None:
-        self._key, self._geometry = key, geometry
-        self._flow_indices: dict[str, int] = {}
+    def __init__(self, geometry: Geometry) -> None:
+        self._geometry = geometry
         self._flows = np.zeros(1, dtype=kernel.FLOW)
         self._gaps = np.zeros(1 << 10, dtype=kernel.GAP)
         self._pieces = np.zeros(_PIECES_MAX, dtype=kernel.PIECE)
         self._control = np.zeros(kernel.CONTROLS, dtype=np.int64)
-        self._unmatched = 0
 
-    def feed(self, frames: pa.RecordBatch | pa.Table) -> pa.Array:
-        """Take in frames of this stream; returns the fate of each, null of what has none."""
-        count = frames.num_rows
-        names = frames.column("frame_type")
-        kinds = np.full(count, 255, dtype=np.uint8)
-        for kind, types in (
-            (kernel.FRAME, ["DATA", "PAD"]),
-            (kernel.HEARTBEAT, ["HEARTBEAT"]),
-            (kernel.NAK, ["NAK"]),
-            (kernel.STATUS, ["SM"]),
-        ):
-            kinds[_bools(pc.is_in(names, pa.array(types)))] = kind
-        flags = _ints(frames, "flags")
-        kinds[(kinds == kernel.STATUS) & (flags & _STATUS_SETUP != 0)] = 255
-        flow_of = self._flows_of(frames, kinds)
-        wanted = np.flatnonzero((kinds != 255) & (flow_of >= 0))
-        fates = np.full(count, kernel.NO_FATE, dtype=np.uint8)
-        if len(wanted):
-            fates[wanted] = self._follow(frames, kinds, flow_of, flags, wanted)
-        return pa.DictionaryArray.from_arrays(
-            pa.array(fates, pa.uint8(), mask=fates == kernel.NO_FATE), pa.array(FATE_NAMES)
-        ).cast(pa.string())
-
-    def _follow(self, frames: Any, kinds: Any, flow_of: Any, flags: Any, wanted: Any) -> Any:
-        key: StreamKey = self._key[1:]
-        zeros = np.zeros(len(kinds), dtype=np.int64)
-        terms, offsets = _ints(frames, "term_id"), _ints(frames, "term_offset")
-        starts = positions(zeros + key[0], zeros + key[1], terms, offsets, {key: self._geometry})
-        spans = (_ints(frames, "frame_length").astype(np.int64) + 31) & ~31
-        spans[kinds == kernel.HEARTBEAT] = 0
-        spans[kinds == kernel.STATUS] = 0
-        spans = np.where(kinds == kernel.NAK, _ints(frames, "nak_length"), spans)
-        needed = int(self._control[kernel.GAPS]) + len(wanted)
-        if needed > len(self._gaps):
-            self._gaps = np.resize(self._gaps, 2 * needed)
-        fates = np.zeros(len(wanted), dtype=np.uint8)
-        is_data = _bools(pc.equal(frames.column("frame_type"), "DATA"))
+    def feed(self, events: Events, flow_count: int) -> Any:
+        """Take in events; returns TOLD[n], what is told of each."""
+        count = len(events.rows)
+        told = np.zeros(count, dtype=kernel.TOLD)
+        self._flows = grown(self._flows, flow_count)
+        self._gaps = grown(self._gaps, int(self._control[kernel.GAPS]) + count)
         kernel.follow(
-            _ints(frames, "time_ns")[wanted],
-            kinds[wanted],
-            flow_of[wanted],
-            starts[wanted],
-            (starts + spans)[wanted],
-            (is_data & (flags & 0x40 != 0)).astype(np.uint8)[wanted],
+            events.times_ns,
+            events.kinds,
+            events.flow_of,
+            events.starts,
+            events.ends,
             self._geometry.term_length,
-            fates,
+            told,
             self._flows,
             self._gaps,
             self._pieces,
             self._control,
         )
-        return fates
+        return told
 
-    def _flows_of(self, frames: Any, kinds: Any) -> Any:
-        """The flow of each frame; -1 of control frames that belong to none."""
-        sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
-        found = np.full(len(kinds), -1, dtype=np.int32)
-        for where, side in ((sent, "destination"), (~sent & (kinds != 255), "source")):
-            rows = np.flatnonzero(where)
-            if not len(rows):
-                continue
-            ends = _ends(frames, side).take(pa.array(rows)).dictionary_encode()
-            texts = ends.dictionary.to_pylist()
-            known = [self._flow_index(text, side == "destination") for text in texts]
-            found[rows] = np.array(known, dtype=np.int32)[ends.indices.to_numpy()]
-        self._unmatched += int(np.count_nonzero((kinds != 255) & (found < 0)))
-        return found
-
-    def _flow_index(self, end: str, is_destination: bool) -> int:
-        index = self._flow_indices.get(end)
-        if index is None and not is_destination:
-            # Receivers of a multicast group answer from addresses of their own.
-            return 0 if len(self._flow_indices) == 1 else -1
-        if index is None:
-            index = self._flow_indices[end] = len(self._flow_indices)
-            if index >= len(self._flows):
-                grown = np.zeros(2 * len(self._flows), dtype=kernel.FLOW)
-                grown[: len(self._flows)] = self._flows
-                self._flows = grown
-        return index
-
-    def flows(self) -> list[dict[str, Any]]:
-        """One row of schema FLOWS for each destination."""
-        problem = self._geometry.problem
+    def flow(self, index: int) -> dict[str, Any]:
+        """The columns of FLOWS behind the key, of one destination."""
+        flow = self._flows[index]
+        gaps = self._gaps_of(index)
+        row: dict[str, Any] = {}
+        for fate, name in enumerate(FATE_NAMES):
+            row[f"{name}_frames"] = int(flow["frames"][fate])
+            row[f"{name}_bytes"] = int(flow["bytes"][fate])
+        for name in ("naks", "nak_bytes", "status_messages", "reordered_ns_max"):
+            row[name] = int(flow[name])
+        row["high_position"] = int(flow["hwm"])
+        row["rebuilt_position"] = int(flow["rebuilt"])
+        reordered = row["reordered_frames"]
+        came = row["first_frames"] + reordered
+        row["reordered_ratio"] = reordered / came if came else None
+        row["reordered_extent_max"] = int(flow["extent_max"])
+        row["reordered_extent_mean"] = int(flow["extent_sum"]) / reordered if reordered else None
+        lost = gaps[gaps["nak_count"] > 0]
+        missing = int((lost["end"] - lost["start"]).sum())
+        row["loss_amplification"] = row["resent_bytes"] / missing if missing else None
+        filled_ns = lost["first_filled_ns"]
+        is_spurious = (filled_ns > 0) & (filled_ns < lost["first_nak_ns"])
+        row["spurious_naks"] = int(lost["nak_count"][is_spurious].sum())
+        row["is_inferred"] = True
+        row["problem"] = self._geometry.problem
         if self._control[kernel.LOST_TRACK]:
-            problem = "more gaps were open at once than can be followed"
-        rows = []
-        for destination, index in self._flow_indices.items():
-            flow = self._flows[index]
-            row = self._about(destination)
-            for fate, name in enumerate(FATE_NAMES):
-                row[f"{name}_frames"] = int(flow["frames"][fate])
-                row[f"{name}_bytes"] = int(flow["bytes"][fate])
-            for name in ("messages", "naks", "nak_bytes", "status_messages", "reordered_ns_max"):
-                row[name] = int(flow[name])
-            row["high_position"] = int(flow["hwm"])
-            row["unmatched_control"] = self._unmatched
-            row["is_inferred"] = True
-            row["problem"] = problem
-            rows.append(row)
-        return rows
+            row["problem"] = "more gaps were open at once than can be followed"
+        return row
 
-    def gaps(self) -> Iterator[dict[str, Any]]:
-        """The rows of schema GAPS, in the order in which the gaps were noticed."""
-        destinations = {index: end for end, index in self._flow_indices.items()}
-        for gap in self._gaps[: int(self._control[kernel.GAPS])]:
-            yield {**self._about(destinations[int(gap["flow"])]), **_gap_row(gap)}
+    def _gaps_of(self, flow: int) -> Any:
+        gaps = self._gaps[: int(self._control[kernel.GAPS])]
+        return gaps[gaps["flow"] == flow]
 
-    def _about(self, destination: str) -> dict[str, Any]:
-        names = [name for name, _ in _KEY]
-        return {**dict(zip(names, self._key, strict=True)), "destination": destination}
+    def gaps(self, flow: int) -> Iterator[dict[str, Any]]:
+        """The columns of GAPS behind the key, of one destination, as the gaps were noticed."""
+        return (gap_row(gap) for gap in self._gaps_of(flow))
 
 
-def _gap_row(gap: Any) -> dict[str, Any]:
+def gap_row(gap: Any) -> dict[str, Any]:
+    """A gap of the kernel as columns of GAPS."""
     length = int(gap["end"] - gap["start"])
     asked, filled = int(gap["first_nak_ns"]), int(gap["filled_ns"])
     is_whole = bool(gap["is_whole"])
@@ -219,21 +172,9 @@ def _gap_row(gap: Any) -> dict[str, Any]:
         "nak_count": int(gap["nak_count"]),
         "resent_frames": int(gap["filled_frames"]),
         "resent_bytes": int(gap["filled_bytes"]),
+        "over_filled_bytes": max(0, int(gap["filled_bytes"]) - length),
+        "first_filled_ns": int(gap["first_filled_ns"]) or None,
         "repaired_ns": filled if is_whole else None,
         "passed_ns": int(gap["passed_ns"]) or None,
         "time_to_repair_ns": filled - first_sign if is_whole else None,
     }
-
-
-def _bools(values: Any) -> Any:
-    return values.to_numpy(zero_copy_only=False)
-
-
-def _ints(frames: Any, name: str) -> Any:
-    return pc.fill_null(frames.column(name), 0).to_numpy(zero_copy_only=False)
-
-
-def _ends(frames: Any, side: str) -> Any:
-    ports = frames.column(f"{side}_port").cast(pa.string())
-    joined = pc.binary_join_element_wise(frames.column(f"{side}_address"), ports, " ")
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined

@@ -21,10 +21,24 @@ from harness.kernel import kernel
 FRAME, HEARTBEAT, NAK, STATUS = range(4)
 """Kinds of events."""
 
-FIRST, RESENT, REORDERED, DUPLICATE, EARLIER = range(5)
+FIRST, RESENT, REORDERED, DUPLICATE, EARLIER, LATE = range(6)
 """Fates of a frame: never seen before; asked for by a NAK; in a hole and not asked for; seen before
-and not asked for; before the first that this capture holds."""
+and not asked for; before the first that this capture holds; asked for, but its place was filled
+before it came, or the receiver had gone on without it."""
+FATES = 6
 NO_FATE = 255
+
+TOLD = np.dtype(
+    [
+        ("fate", "u1"),
+        ("is_new", "u1"),  # the frame's bytes came by here for the first time
+        ("extent", "<i4"),  # reordered: frames that came since the first one from behind it
+        ("late_ns", "<i8"),  # reordered or sent again: time since its hole was noticed
+        ("rebuilt", "<i8"),  # up to where all had come when the event was over
+        ("high", "<i8"),  # `hwm` then
+    ]
+)
+"""What is told of each event. `extent` and `late_ns` are RFC 4737's, sections 4.2.1 and 4.3."""
 
 BEFORE_CAPTURE, BEHIND_CAPTURE = range(2)
 """Where the bytes of a gap were lost: they never came by here, or they did."""
@@ -34,13 +48,16 @@ FLOW = np.dtype(
         ("low", "<i8"),  # position of the first byte seen
         ("hwm", "<i8"),  # behind the highest byte seen or told of by a heartbeat
         ("is_known", "<i8"),  # whether those are
-        ("frames", "<i8", (5,)),  # by fate
-        ("bytes", "<i8", (5,)),  # by fate, of the stream, headers and padding included
-        ("messages", "<i8"),  # whose last frame was seen
+        ("rebuilt", "<i8"),  # up to where all came, or was passed over
+        ("arrivals", "<i8"),  # frames so far
+        ("frames", "<i8", (FATES,)),  # by fate
+        ("bytes", "<i8", (FATES,)),  # by fate, of the stream, headers and padding included
         ("naks", "<i8"),
         ("nak_bytes", "<i8"),
         ("status_messages", "<i8"),
         ("reordered_ns_max", "<i8"),  # the longest that a reordered frame came behind its hole
+        ("extent_max", "<i8"),  # of reordered frames
+        ("extent_sum", "<i8"),
     ]
 )
 GAP = np.dtype(
@@ -52,12 +69,15 @@ GAP = np.dtype(
         ("is_whole", "<i8"),  # all of it was filled, at least once
         ("cause", "<i8"),
         ("opened_ns", "<i8"),
+        ("opened_at", "<i8"),  # number of the frame that showed it
         ("first_nak_ns", "<i8"),  # 0 if nobody asked
         ("last_nak_ns", "<i8"),
         ("nak_count", "<i8"),
         ("filled_frames", "<i8"),
         ("filled_by", "<i8"),  # number of the event that filled last
+        ("filled_at", "<i8"),  # and of its frame in the flow
         ("filled_bytes", "<i8"),
+        ("first_filled_ns", "<i8"),  # 0 if no piece was
         ("filled_ns", "<i8"),  # when the last piece was; 0 if none was
         ("passed_ns", "<i8"),  # when a status message told a position behind it; 0 if none did
     ]
@@ -69,6 +89,8 @@ GAPS, PIECES, LOST_TRACK, EVENTS = range(4)
 CONTROLS = 4
 RECENT = 512
 """Gaps that a NAK or a status message may still belong to."""
+COPY_FRAMES = 4
+"""Within which a copy follows its original."""
 PIECES_MANY = 4_096
 """From so many on, those out of any receiver's reach are given up."""
 
@@ -97,16 +119,19 @@ def _drop_piece(index: int, gaps: Any, pieces: Any, control: Any) -> None:
 
 @kernel
 def _open_gap(
-    flow: int, start: int, end: int, time_ns: int, cause: int, gaps: Any, pieces: Any, control: Any
-) -> Any:
+    flow: int, state: Any, start: int, end: int, time_ns: int, cause: int, gaps: Any, pieces: Any,
+    control: Any,
+) -> Any:  # fmt: skip
     index = control[GAPS]
     control[GAPS] += 1
     gap = gaps[index]
     gap["flow"], gap["start"], gap["end"], gap["remaining"] = flow, start, end, 0
     gap["cause"], gap["opened_ns"], gap["is_whole"] = cause, time_ns, 0
     gap["first_nak_ns"], gap["last_nak_ns"], gap["nak_count"] = 0, 0, 0
-    gap["filled_frames"], gap["filled_bytes"] = 0, 0
+    gap["opened_at"] = state["arrivals"]
+    gap["filled_frames"], gap["filled_bytes"], gap["first_filled_ns"] = 0, 0, 0
     gap["filled_ns"], gap["passed_ns"], gap["filled_by"] = 0, 0, 0
+    gap["filled_at"] = -COPY_FRAMES
     _add_piece(index, start, end, gaps, pieces, control)
     return gap
 
@@ -125,8 +150,9 @@ def _give_up_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: A
 
 @kernel
 def _fill(
-    flow: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any, control: Any
-) -> int:
+    flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
+    control: Any,
+) -> int:  # fmt: skip
     """Fill pieces; returns the index of a gap that was touched, or -1.
 
     Of several it is one that was asked for, then one whose bytes are new here, then the oldest.
@@ -146,10 +172,12 @@ def _fill(
         _add_piece(gap_index, end, piece_end, gaps, pieces, control)
         gap["filled_bytes"] += min(piece_end, end) - max(piece_start, start)
         gap["filled_ns"] = time_ns
+        if gap["first_filled_ns"] == 0:
+            gap["first_filled_ns"] = time_ns
         if gap["remaining"] == 0:
             gap["is_whole"] = 1
         if gap["filled_by"] != control[EVENTS]:
-            gap["filled_by"] = control[EVENTS]
+            gap["filled_by"], gap["filled_at"] = control[EVENTS], arrivals
             gap["filled_frames"] += 1
         rank = 2 * (gap["nak_count"] > 0) + (gap["cause"] == BEFORE_CAPTURE)
         if rank > touched_rank or (rank == touched_rank and gap_index < touched):
@@ -184,7 +212,7 @@ def _on_nak(
         cause = BEHIND_CAPTURE
         if state["is_known"] == 0 or end > state["hwm"]:
             cause = BEFORE_CAPTURE
-        gap = _open_gap(flow, start, end, time_ns, cause, gaps, pieces, control)
+        gap = _open_gap(flow, state, start, end, time_ns, cause, gaps, pieces, control)
         gap["nak_count"], gap["first_nak_ns"], gap["last_nak_ns"] = 1, time_ns, time_ns
     elif covered_to < end:
         gap = gaps[last_matched]
@@ -211,10 +239,11 @@ def _advance(
     """Move `hwm` to a frame's or heartbeat's end; returns whether it told anything new."""
     if state["is_known"] == 0:
         state["is_known"], state["low"], state["hwm"] = 1, start, end
+        state["rebuilt"] = start
         return True
     hwm = state["hwm"]
     if start > hwm and _fill_nothing(flow, hwm, start, gaps, pieces, control):
-        _open_gap(flow, hwm, start, time_ns, BEFORE_CAPTURE, gaps, pieces, control)
+        _open_gap(flow, state, hwm, start, time_ns, BEFORE_CAPTURE, gaps, pieces, control)
     if end > hwm:
         state["hwm"] = end
     return bool(end > hwm)
@@ -231,56 +260,104 @@ def _fill_nothing(flow: int, start: int, end: int, gaps: Any, pieces: Any, contr
 
 
 @kernel
+def _asked_gap(flow: int, start: int, end: int, gaps: Any, control: Any) -> int:
+    """The gap for whose bytes a receiver asked, or which it passed over; -1 if there is none."""
+    for index in range(max(0, control[GAPS] - RECENT), control[GAPS]):
+        gap = gaps[index]
+        was_passed = gap["passed_ns"] > 0 and gap["is_whole"] == 0
+        is_here = gap["flow"] == flow and gap["start"] < end and gap["end"] > start
+        if is_here and (gap["nak_count"] > 0 or was_passed):
+            return int(index)
+    return -1
+
+
+@kernel
+def _is_late(flow: int, state: Any, start: int, end: int, gaps: Any, control: Any) -> bool:
+    """Whether a frame whose bytes are here came late, and is no copy.
+
+    A frame right behind the one that filled its place is a copy if this flow is known to have any.
+    """
+    index = _asked_gap(flow, start, end, gaps, control)
+    if index < 0:
+        return False
+    is_behind = state["arrivals"] - gaps[index]["filled_at"] <= COPY_FRAMES
+    return not (is_behind and state["frames"][DUPLICATE] > 0)
+
+
+@kernel
 def _fate(
-    flow: int, state: Any, start: int, end: int, time_ns: int, gaps: Any, pieces: Any, control: Any
-) -> tuple[int, bool]:
+    flow: int, state: Any, start: int, end: int, time_ns: int, told: Any, gaps: Any, pieces: Any,
+    control: Any,
+) -> tuple[int, bool]:  # fmt: skip
     """Fate of a frame, and whether its bytes came by here for the first time."""
+    state["arrivals"] += 1
     is_new = _advance(flow, state, start, end, time_ns, gaps, pieces, control)
     touched = -1
     if control[PIECES]:
-        touched = _fill(flow, start, end, time_ns, gaps, pieces, control)
+        touched = _fill(flow, state["arrivals"], start, end, time_ns, gaps, pieces, control)
     if is_new:
         return FIRST, True
     if touched < 0:
-        return EARLIER if end <= state["low"] else DUPLICATE, end <= state["low"]
+        if end <= state["low"]:
+            return EARLIER, True
+        is_late = _is_late(flow, state, start, end, gaps, control)
+        return LATE if is_late else DUPLICATE, False
     gap = gaps[touched]
+    told["late_ns"] = time_ns - gap["opened_ns"]
     if gap["nak_count"]:
-        return RESENT, bool(gap["cause"] == BEFORE_CAPTURE)
-    state["reordered_ns_max"] = max(state["reordered_ns_max"], time_ns - gap["opened_ns"])
+        # What was asked for again after it had come is not new.
+        is_missing = gap["filled_bytes"] <= gap["end"] - gap["start"]
+        return RESENT, bool(gap["cause"] == BEFORE_CAPTURE and is_missing)
+    told["extent"] = state["arrivals"] - gap["opened_at"]
+    state["reordered_ns_max"] = max(state["reordered_ns_max"], told["late_ns"])
+    state["extent_max"] = max(state["extent_max"], told["extent"])
+    state["extent_sum"] += told["extent"]
     return REORDERED, True
 
 
 @kernel
+def _rebuilt(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -> int:
+    """Where the first hole of a flow begins, or its high-water mark."""
+    found = state["hwm"]
+    for index in range(control[PIECES]):
+        piece = pieces[index]
+        if piece["start"] < found and gaps[piece["gap"]]["flow"] == flow:
+            found = piece["start"]
+    return int(found)
+
+
+@kernel
 def follow(
-    times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, ends_message: Any,
-    reach_bytes: int, fates: Any, flows: Any, gaps: Any, pieces: Any, control: Any,
+    times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, reach_bytes: int,
+    told: Any, flows: Any, gaps: Any, pieces: Any, control: Any,
 ) -> None:  # fmt: skip
     """Follow a stream's events in the order of capture.
 
-    Shapes:  times_ns, starts, ends int64[n]; kinds, ends_message uint8[n]; flow_of int32[n];
-             fates uint8[n], written; flows FLOW[f]; gaps GAP[g] with n free; pieces PIECE[p];
+    Shapes:  times_ns, starts, ends int64[n]; kinds uint8[n]; flow_of int32[n];
+             told TOLD[n], written; flows FLOW[f]; gaps GAP[g] with n free; pieces PIECE[p];
              control int64[CONTROLS]; all but the events are kept from call to call
-    Units:   positions in bytes of the stream; of a STATUS event `ends` is the consumed position
+    Units:   positions in bytes of the stream; a STATUS event goes from the consumed position to the
+             end of the window
     """
     for index in range(len(kinds)):
         flow, kind, time_ns = flow_of[index], kinds[index], times_ns[index]
         start, end = starts[index], ends[index]
         control[EVENTS] += 1
-        state = flows[flow]
-        fates[index] = NO_FATE
+        state, about = flows[flow], told[index]
+        about["fate"], about["is_new"], about["extent"], about["late_ns"] = NO_FATE, 0, 0, 0
         if kind == NAK:
             _on_nak(flow, state, start, end, time_ns, gaps, pieces, control)
         elif kind == STATUS:
             state["status_messages"] += 1
-            _on_status(flow, end, time_ns, gaps, pieces, control)
+            _on_status(flow, start, time_ns, gaps, pieces, control)
         elif kind == HEARTBEAT:
             _advance(flow, state, start, end, time_ns, gaps, pieces, control)
         else:
-            fate, is_new = _fate(flow, state, start, end, time_ns, gaps, pieces, control)
-            fates[index] = fate
+            fate, is_new = _fate(flow, state, start, end, time_ns, about, gaps, pieces, control)
+            about["fate"], about["is_new"] = fate, is_new
             state["frames"][fate] += 1
             state["bytes"][fate] += end - start
-            if is_new and ends_message[index]:
-                state["messages"] += 1
+        state["rebuilt"] = max(state["rebuilt"], _rebuilt(flow, state, gaps, pieces, control))
+        about["rebuilt"], about["high"] = state["rebuilt"], state["hwm"]
         if control[PIECES] > PIECES_MANY:
             _give_up_pieces(state["hwm"] - reach_bytes, flow, gaps, pieces, control)

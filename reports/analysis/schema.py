@@ -74,6 +74,7 @@ FRAME_COLUMNS = (
     FrameColumn("term_offset", pa.int32(), WITH_TERM, "likewise"),
     FrameColumn("reserved_value", pa.int64(), POSITIONAL, "the application's own"),
     FrameColumn("payload_hash", pa.int64(), (DATA,), "XXH64; null where bytes are not captured"),
+    FrameColumn("payload_crc32", pa.int64(), (DATA,), "likewise, CRC-32"),
     FrameColumn("initial_term_id", pa.int32(), (SETUP,), "of the stream"),
     FrameColumn("term_length", pa.int32(), (SETUP,), "of the stream"),
     FrameColumn("mtu", pa.int32(), (SETUP,), "of the stream"),

@@ -58,7 +58,7 @@ def _java_release(text: str) -> int:
 def start_session(
     master: str | None = None, settings: dict[str, str] | None = None
 ) -> "SparkSession":
-    """A session that knows `aeron.pcap`, on `master`, or on `local[*]` if nobody says otherwise.
+    """A session that knows the `aeron.` sources, on `master`; if nobody says otherwise `local[*]`.
 
     Raises EngineError when Spark or Java is missing.
     """
@@ -71,6 +71,7 @@ def start_session(
             f"Spark is not installed ({error}); install windtunnel[spark], or use the local engine"
         ) from error
     from reports.analysis.pcap_source import AeronPcap
+    from reports.analysis.run_source import SOURCES
 
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -88,5 +89,6 @@ def start_session(
         session = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         raise EngineError(f"Spark does not start: {first_line(error)}") from error
-    session.dataSource.register(AeronPcap)
+    for source in (AeronPcap, *SOURCES):
+        session.dataSource.register(source)
     return session

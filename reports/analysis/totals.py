@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reports.analysis.stream_events import ends_of
+
 KEYS = (
     ("vantage_point", pa.string()),
     ("session_id", pa.int32()),
@@ -45,8 +47,9 @@ def empty_totals() -> pa.Table:
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
     """The totals of some frames of schema FRAMES; frames without a session are left out."""
-    table = pa.Table.from_batches([frames])
-    table = table.filter(pc.is_valid(table["session_id"]))
+    sessions = frames.column("session_id")
+    chosen = frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
+    table = pa.Table.from_batches([chosen])
     if not table.num_rows:
         return empty_totals()
     lengths = table["frame_length"].to_numpy()
@@ -83,9 +86,9 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
     return added_up(pa.table(columns, schema=TOTALS))
 
 
-def _end(table: pa.Table, which: str) -> pa.ChunkedArray:
-    ports = table[f"{which}_port"].cast(pa.string())
-    return pc.binary_join_element_wise(table[f"{which}_address"], ports, " ")
+def _end(table: pa.Table, which: str) -> pa.Array:
+    codes, texts = ends_of(table, which)
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts)).cast(pa.string())
 
 
 def added_up(totals: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The kernel of the analysis into the cache, once, so that neither tests nor workers wait for it.
+"""The kernels of the analysis into the cache, once, so that neither tests nor workers wait for it.
 
     python -m reports.analysis.warm_up
 
@@ -10,6 +10,8 @@ import sys
 
 import numpy as np
 
+from reports.analysis import flow_control_kernel as windows
+from reports.analysis import image_kernel as image
 from reports.analysis import repair_kernel as repair
 
 
@@ -17,20 +19,21 @@ def main() -> int:
     """Compile everything. Returns the exit code."""
     none = np.zeros(0, dtype=np.int64)
     bytes_of_none = np.zeros(0, dtype=np.uint8)
+    told = np.zeros(0, dtype=repair.TOLD)
+    events = (none, bytes_of_none, none.astype(np.int32), none, none)
     repair.follow(
-        none,
-        bytes_of_none,
-        none.astype(np.int32),
-        none,
-        none,
-        bytes_of_none,
+        *events,
         1 << 16,
-        bytes_of_none,
+        told,
         np.zeros(1, dtype=repair.FLOW),
         np.zeros(1, dtype=repair.GAP),
         np.zeros(1, dtype=repair.PIECE),
         np.zeros(repair.CONTROLS, dtype=np.int64),
     )
+    stalls = np.zeros(1, dtype=windows.STALL)
+    windows.follow_windows(*events, told, 1, np.zeros(1, dtype=windows.WINDOW), stalls, 0)
+    parts, messages = np.zeros(0, dtype=image.PART), np.zeros(0, dtype=image.MESSAGE)
+    image.assemble(parts, np.zeros(1, dtype=image.IMAGE)[0], messages, 0)
     return 0
 
 

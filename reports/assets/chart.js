@@ -31,6 +31,10 @@ class Chart {
   static LOSS_WINDOW_MS = [2, 60]; // shown around one loss: at least, at most
   static REPAIRS_SHOWN = 3; // so many times as long as the repair took
 
+  static isEmpty(data) {
+    return !data.streams.some((stream) => stream.lines.length || stream.marks.length);
+  }
+
   constructor(root, data) {
     this.root = root;
     this.data = data;

@@ -60,11 +60,8 @@ const Page = (() => {
     try {
       await loadLibrary();
       const data = await unpack(document.getElementById(root.dataset.series).textContent);
-      if (data.streams.some((stream) => stream.lines.length || stream.marks.length)) {
-        charts.push(new Chart(root, data));
-      } else {
-        root.textContent = "This run left nothing to draw.";
-      }
+      if (Chart.isEmpty(data)) root.textContent = "This run left nothing to draw.";
+      else charts.push(new Chart(root, data));
     } catch (error) {
       root.textContent = `The chart cannot be drawn: ${error.message}`;
       root.classList.add("broken");

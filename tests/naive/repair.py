@@ -18,6 +18,10 @@ class Gap:
         self.opened_ns, self.naks = time_ns, 0
         self.filled_ns = self.passed_ns = None
         self.is_whole = False
+        self.filled_words, self.filled_at = 0, None
+
+    def is_missing(self):
+        return self.cause == BEFORE and self.filled_words * WORD <= self.end - self.start
 
     def row(self):
         repaired = "repaired" if self.naks else "reordered"
@@ -49,15 +53,17 @@ def follow(events):
             hwm = max(hwm, end)
         if kind == "heartbeat":
             continue
-        touched = _fill(gaps, time_ns, start, end)
+        touched = _fill(gaps, time_ns, len(fates), start, end)
         asked = [gap for gap in touched if gap.naks]
         if is_first:
             fate, is_new = "first", True
         elif not touched:
-            fate = "earlier" if end <= low else "duplicate"
+            is_late = _is_late(gaps, len(fates), start, end, "duplicate" in fates)
+            fate = "earlier" if end <= low else "late" if is_late else "duplicate"
             is_new = fate == "earlier"
         elif asked:
-            fate, is_new = "resent", any(gap.cause == BEFORE for gap in asked)
+            missing = [gap for gap in asked if gap.cause == BEFORE] or asked
+            fate, is_new = "resent", missing[0].is_missing()
         else:
             fate, is_new = "reordered", True
         fates.append(fate)
@@ -71,10 +77,22 @@ def _piece_end(open_words, word):
     return word
 
 
-def _fill(gaps, time_ns, start, end):
+def _is_late(gaps, number, start, end, has_copies):
+    """By the first gap there that was asked for or passed over."""
+    for gap in gaps:
+        was_passed = gap.passed_ns is not None and not gap.is_whole
+        if gap.start < end and gap.end > start and (gap.naks or was_passed):
+            is_behind = gap.filled_at is not None and number - gap.filled_at <= 4
+            return not (is_behind and has_copies)
+    return False
+
+
+def _fill(gaps, time_ns, number, start, end):
     touched = []
     for gap in gaps:
         if gap.open & words(start, end):
+            gap.filled_words += len(gap.open & words(start, end))
+            gap.filled_at = number
             gap.open -= words(start, end)
             gap.filled_ns = time_ns
             gap.is_whole = gap.is_whole or not gap.open

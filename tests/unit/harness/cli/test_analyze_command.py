@@ -41,16 +41,12 @@ def test_tells_a_golden_capture(run, tmp_path):
     path = GOLDEN / "clean" / "capture.pcap.xz"
     code, out, _ = run(path)
     assert code == 0
-    assert "400 messages in 951 frames to position 1,059,232; 2 gaps of 5,792 bytes" in out
+    assert "400 messages in 951 frames to position 1,059,232; lost 5,792 bytes in 2 gaps" in out
     code, out, _ = run(path, "--json", "--out", tmp_path / "tables")
     document = json.loads(out)
     assert (code, document["schema"], document["is_partial"]) == (0, "windtunnel-analyze/1", False)
-    assert [len(document[name]) for name in ("captures", "streams", "flows", "gaps")] == [
-        1,
-        1,
-        1,
-        2,
-    ]
+    names = ("captures", "streams", "flows", "gaps")
+    assert [len(document[name]) for name in names] == [1, 1, 1, 2]
     assert (tmp_path / "tables" / "gaps" / "vantage_point=capture").is_dir()
 
 
@@ -136,3 +132,51 @@ def test_no_java_is_told_before_anything_is_read(run, monkeypatch, tmp_path):
     assert code == 3
     assert "Spark needs Java 17 or newer and there is none" in err
     assert "local engine" in err
+
+
+def test_a_page_messages_and_fates_are_written_when_asked_for(run, tmp_path):
+    path = GOLDEN / "clean" / "capture.pcap.xz"
+    out, page = tmp_path / "tables", tmp_path / "page.html"
+    code, text, _ = run(path, "--out", out, "--html", page, "--fates", "--messages", "--json")
+    document = json.loads(text)
+    assert code == 0
+    assert len(document["messages"]) == 400
+    assert document["images"][0]["crc32"] == 0x226DA110
+    assert (out / "fates" / "vantage_point=capture" / "part-0.parquet").is_file()
+    assert "400 messages in 951 frames" in page.read_text()
+    assert [each.name for each in out.iterdir() if each.name.startswith(".")] == []
+
+
+def test_fates_need_a_folder(run):
+    code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--fates")
+    assert code == 64
+    assert "--fates needs --out" in err
+
+
+def test_a_place_that_cannot_be_written_is_told(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = run(
+        GOLDEN / "one-message" / "capture.pcap.xz", "--html", tmp_path / "file" / "page.html"
+    )
+    assert code == 3
+    assert "file" in err
+    code, _, err = run(GOLDEN / "one-message" / "capture.pcap.xz", "--out", tmp_path / "file" / "x")
+    assert code == 3
+    code, _, err = run(
+        GOLDEN / "one-message" / "capture.pcap.xz", "--out", tmp_path / "file" / "x", "--fates"
+    )
+    assert code == 3
+
+
+def test_two_points_are_told_by_link(run, tmp_path):
+    sent = made.stream_packets(400)
+    came = [each._replace(time_ns=each.time_ns + 70_000) for each in sent]
+    (tmp_path / "near.pcap").write_bytes(made.pcap(sent))
+    (tmp_path / "far.pcap").write_bytes(made.pcap(came[:100] + came[103:]))
+    code, out, _ = run(tmp_path)
+    assert code == 0
+    assert (
+        "link near to far, stream 1001: lost 3 of 400 frames; 70 µs on the way, 70 µs for one in a "
+        "hundred"
+    ) in out
+    assert "1 not repaired (768 bytes)" in out

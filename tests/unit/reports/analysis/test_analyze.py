@@ -213,7 +213,8 @@ def test_the_tables_are_written_and_written_again(tmp_path):
     write_tables(golden("one-message"), folder)
     assert pq.read_table(folder / "streams").num_rows == 1
     assert sorted(each.name for each in folder.iterdir()) == [
-        "captures", "flows", "gaps", "streams",
+        "captures", "flows", "gaps", "images", "links", "messages", "positions", "stalls",
+        "streams", "windows",
     ]  # fmt: skip
 
 
@@ -228,7 +229,10 @@ def test_the_summary_speaks_plainly():
     line, total = summary_lines(golden("loss-reliable"))
     assert line.startswith(
         "stream 1001 session 77 at x to 127.0.0.1 port 24326: 600 messages in 1,205 frames to "
-        "position 1,286,176; 57 gaps of 74,848 bytes; 57 repaired in "
+        "position 1,286,176; lost 74,848 bytes in 57 gaps; 57 repaired in "
     )
-    assert line.endswith("; 76,256 bytes sent again")
+    assert line.endswith(
+        "; 76,256 bytes sent again; 2 stalls of up to 12.2 ms without a window, 1 of them behind a "
+        "hole"
+    )
     assert total == "1,474 frames in 1,379 packets"

@@ -4,15 +4,19 @@ import json
 
 import numba
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from reports.analysis.analyze import analyze
+import reports
+from reports.analysis.analyze import Wanted, analyze
 from reports.analysis.capture_files import find_captures
+from reports.analysis.fates import FATES, in_order
 from reports.analysis.local_engine import local_frames
 from reports.analysis.parts import ReadSettings, summed
 from reports.analysis.pcap_source import CaptureOptionError, read_options
 from reports.analysis.schema import CAPTURES, FRAMES
 from reports.analysis.spark_analysis import analyze_on_spark
+from reports.analysis.sql import register
 from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
 
@@ -122,14 +126,38 @@ def test_reads_all_options():
     assert settings == ReadSettings(ports=(1, 2), keeps_hash=False, parts=3)
 
 
+def fates_of(folder):
+    return in_order(pq.read_table(folder, schema=FATES))
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(SPARK_LIMIT_S)
-def test_both_engines_come_to_the_same_tables(spark, plain):
+def test_both_engines_come_to_the_same_tables_and_fates(spark, plain, tmp_path):
     names = [f"{path.stem}={path}" for path in sorted(plain.iterdir())]
-    here, there = analyze(names), analyze(names, spark=spark)
-    assert here.gaps.num_rows == 57 + 25 + 2 + 1 + 1
+    names += [f"{end}={path}" for end, path in two_points(tmp_path)]
+    here = analyze(names, wanted=Wanted(messages=True, fates_to=tmp_path / "here"))
+    there = analyze(names, wanted=Wanted(messages=True, fates_to=tmp_path / "there"), spark=spark)
+    assert here.gaps.num_rows > 57 + 25 + 2 + 1 + 1
+    assert here.links.num_rows == 1
     for name, table in here.named().items():
         assert there.named()[name].equals(table), name
+    fates = fates_of(tmp_path / "here")
+    assert set(fates["basis"].to_pylist()) == {"inferred", "joined"}
+    assert fates_of(tmp_path / "there").equals(fates)
+
+
+def two_points(folder):
+    """A stream captured before and behind a link that loses, copies and turns around."""
+    sent = made.stream_packets(400, session=99)
+    came = [each._replace(time_ns=each.time_ns + 20_000) for each in sent]
+    came[20], came[21] = (
+        came[21]._replace(time_ns=came[20].time_ns), came[20]._replace(time_ns=came[21].time_ns),
+    )  # fmt: skip
+    came = [came[0], *came[2:200], came[199], *came[200:]]
+    for end, packets in (("near", sent), ("far", came)):
+        path = folder / f"{end}.pcap"
+        path.write_bytes(made.pcap(packets))
+        yield end, path
 
 
 @pytest.mark.spark
@@ -141,3 +169,25 @@ def test_a_file_that_cannot_be_split_is_read_whole(spark, tmp_path):
     told = analyze_on_spark(spark, [str(path)], settings)
     assert told.captures["frames"].to_pylist() == [1_200]
     assert told.flows["first_frames"].to_pylist() == [600]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(SPARK_LIMIT_S)
+def test_sql_reaches_the_tables_of_an_analysis(spark, tmp_path):
+    paths = [str(GOLDEN / "loss-reliable" / "capture.pcap.xz")]
+    tables = reports.analyze(paths, messages=True, fates_to=tmp_path / "fates")
+    names = register(spark, tables, fates=tmp_path / "fates")
+    assert set(names) == {*tables.named(), "fates"}
+
+    def ask(text):
+        return [tuple(row) for row in spark.sql(text).collect()]
+
+    assert ask("select outcome, count(*), sum(length) from gaps group by 1") == [
+        ("repaired", 57, 74_848)
+    ]
+    assert ask("select count(*), sum(length) from messages") == [(600, 1_208_900)]
+    assert ask("select fate, count(*) from fates group by 1 order by 1") == [
+        ("first", 1_205), ("resent", 68),
+    ]  # fmt: skip
+    for name in names:
+        spark.catalog.dropTempView(name)

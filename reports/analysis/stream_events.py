@@ -1,0 +1,143 @@
+"""The frames of one stream at one vantage point as arrays of events, which kernels follow.
+
+    frames of the stream, in capture order --> kind, flow, from, to, time --> kernels
+
+A flow is what goes to one destination: a multi-destination publication sends each frame to each of
+them, and what is sent to another receiver is no retransmission. NAKs and status messages belong to
+the flow whose destination they come from.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reports.analysis import repair_kernel as kernel
+from reports.analysis.geometry import Geometry, positions_in
+
+_STATUS_SETUP = 0x80
+_NONE = 255
+_KINDS = (
+    (kernel.FRAME, ("DATA", "PAD")),
+    (kernel.HEARTBEAT, ("HEARTBEAT",)),
+    (kernel.NAK, ("NAK",)),
+    (kernel.STATUS, ("SM",)),
+)
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of a batch; all arrays of one length."""
+
+    rows: Any
+    "Which rows of the batch these are."
+    times_ns: Any
+    kinds: Any
+    flow_of: Any
+    starts: Any
+    ends: Any
+
+
+class StreamEvents:
+    """Makes the events of one stream; knows its flows."""
+
+    COLUMNS = (
+        "time_ns", "frame_type", "flags", "frame_length", "term_id", "term_offset", "nak_length",
+        "window_bytes", "source_address", "source_port", "destination_address", "destination_port",
+    )  # fmt: skip
+    "Of the table of frames, that are needed beside the key."
+
+    def __init__(self, key: tuple[str, int, int], geometry: Geometry) -> None:
+        self._key, self._geometry = key, geometry
+        self._flows: dict[str, int] = {}
+        self.unmatched = 0
+        "NAKs and status messages so far that belong to no flow."
+
+    @property
+    def destinations(self) -> list[str]:
+        """Address and port of each flow, in the order of their indices."""
+        return list(self._flows)
+
+    def of(self, frames: pa.RecordBatch | pa.Table) -> Events:
+        """The events of some frames of this stream."""
+        count = frames.num_rows
+        names = frames.column("frame_type")
+        kinds = np.full(count, _NONE, dtype=np.uint8)
+        for kind, types in _KINDS:
+            kinds[bools(pc.is_in(names, pa.array(types)))] = kind
+        flags = ints(frames, "flags")
+        kinds[(kinds == kernel.STATUS) & (flags & _STATUS_SETUP != 0)] = _NONE
+        flow_of = self._flows_of(frames, kinds)
+        rows = np.flatnonzero((kinds != _NONE) & (flow_of >= 0))
+        starts = positions_in(self._geometry, ints(frames, "term_id"), ints(frames, "term_offset"))
+        spans = (ints(frames, "frame_length").astype(np.int64) + 31) & ~31
+        spans[kinds == kernel.HEARTBEAT] = 0
+        spans = np.where(kinds == kernel.NAK, ints(frames, "nak_length"), spans)
+        spans = np.where(kinds == kernel.STATUS, ints(frames, "window_bytes"), spans)
+        return Events(
+            rows,
+            ints(frames, "time_ns")[rows],
+            kinds[rows],
+            flow_of[rows],
+            starts[rows],
+            (starts + spans)[rows],
+        )
+
+    def _flows_of(self, frames: Any, kinds: Any) -> Any:
+        """The flow of each frame; -1 of control frames that belong to none."""
+        sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
+        found = np.full(len(kinds), -1, dtype=np.int32)
+        for where, side in ((sent, "destination"), (~sent & (kinds != _NONE), "source")):
+            rows = np.flatnonzero(where)
+            if not len(rows):
+                continue
+            codes, texts = ends_of(frames, side)
+            present, first = np.unique(codes[rows], return_index=True)
+            known = np.full(len(texts), -1, dtype=np.int32)
+            for code in present[np.argsort(first)]:
+                known[code] = self._flow_index(texts[code], side == "destination")
+            found[rows] = known[codes[rows]]
+        self.unmatched += int(np.count_nonzero((kinds != _NONE) & (found < 0)))
+        return found
+
+    def _flow_index(self, end: str, is_destination: bool) -> int:
+        index = self._flows.get(end)
+        if index is None and not is_destination:
+            # Receivers of a multicast group answer from addresses of their own.
+            return 0 if len(self._flows) == 1 else -1
+        if index is None:
+            index = self._flows[end] = len(self._flows)
+        return index
+
+
+def grown(array: Any, needed: int) -> Any:
+    """The array, or a longer copy with zeros behind if it has less than `needed` places."""
+    if needed <= len(array):
+        return array
+    longer = np.zeros(max(needed, 2 * len(array)), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def bools(values: Any) -> Any:
+    """An Arrow column of truths as an array."""
+    return values.to_numpy(zero_copy_only=False)
+
+
+def ints(frames: Any, name: str) -> Any:
+    """A column of integers as an array; null as 0."""
+    return pc.fill_null(frames.column(name), 0).to_numpy(zero_copy_only=False)
+
+
+def ends_of(frames: Any, side: str) -> tuple[Any, list[str]]:
+    """Address and port of the `source` or `destination`: which of the texts each frame has."""
+    column = frames.column(f"{side}_address")
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    addresses = column.dictionary_encode()
+    pairs = addresses.indices.to_numpy().astype(np.int64) << 16 | ints(frames, f"{side}_port")
+    unique, codes = np.unique(pairs, return_inverse=True)
+    names = addresses.dictionary.to_pylist()
+    return codes, [f"{names[pair >> 16]} {pair & 0xFFFF}" for pair in unique.tolist()]

@@ -1,0 +1,50 @@
+"""The image that a capture lets rebuild is the one whose counters the driver kept."""
+
+import numpy as np
+import pytest
+
+from harness.artifact.counter_sample import read_counters, read_samples
+from harness.artifact.run_dir import RunDir
+from reports.analysis.analyze import analyze
+from tests.sim.test_fates_of_frames import made_run
+
+RECEIVER_HWM, RECEIVER_POSITION = 3, 4
+"""Counter types of Aeron: rcv-hwm and rcv-pos."""
+pytestmark = pytest.mark.timeout(400)
+
+
+def counted(run: RunDir, type_id: int, stream_id: int):
+    """(times, values) of a receiver's counter."""
+    counters = read_counters(run.host("b").counters)
+    samples = read_samples(run.host("b").counter_samples)
+    for each in counters:
+        stream = int.from_bytes(bytes.fromhex(each.key_hex)[12:16], "little")
+        if each.type_id == type_id and stream == stream_id:
+            mine = samples[samples["registration_id"] == each.registration_id]
+            mine = mine[(mine["counter_id"] == each.counter_id) & (mine["type_id"] == type_id)]
+            return mine["time_ns"], mine["value"]
+    raise AssertionError(f"no counter of type {type_id} and stream {stream_id}")
+
+
+def test_rcv_hwm_and_rcv_pos_are_rebuilt_over_time(tmp_path):
+    run = made_run("loss/reliable-2pct", tmp_path)
+    told = analyze([str(run.capture("b"))])
+    for flow in told.flows.to_pylist():
+        stream = flow["stream_id"]
+        rows = [each for each in told.positions.to_pylist() if each["stream_id"] == stream]
+        times = np.array([each["time_ns"] for each in rows])
+        assert len(rows) > 1_000
+        for type_id, column, last in (
+            (RECEIVER_HWM, "high_position", flow["high_position"]),
+            (RECEIVER_POSITION, "rebuilt_position", flow["rebuilt_position"]),
+        ):
+            sampled_ns, values = counted(run, type_id, stream)
+            assert len(values) >= 2
+            assert values[-1] == last
+            rebuilt = np.array([each[column] for each in rows])
+            then = np.searchsorted(times, sampled_ns, side="right") - 1
+            seen = then >= 0
+            # The driver cannot have more than the wire had brought; it lags by its own turn.
+            assert (values[seen] <= rebuilt[then[seen]]).all()
+            before = np.maximum(np.searchsorted(times, sampled_ns[seen] - 1_000_000) - 1, 0)
+            assert (values[seen] >= rebuilt[before]).all()

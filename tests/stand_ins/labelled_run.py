@@ -1,0 +1,48 @@
+"""What must have become of each frame of a run, from the middlebox's own decisions.
+
+    capture of the sender --> passages of each position: 1st, 2nd, ...
+    decisions.bin         --> what was done to each of them
+                          --> how often it arrived, and in what way
+
+Reads the run folder by the records of `harness.artifact` and by position alone; shares nothing with
+the analysis that it labels.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.artifact.decision import ACTIONS, LINKS, read_decisions
+from harness.artifact.frame_class import POSITIONAL
+from harness.artifact.run_dir import RunDir
+from harness.scenario.case import Case
+
+
+class Label(NamedTuple):
+    """What was done to a passage of a frame."""
+
+    arrives: bool
+    copies: int
+    is_delayed: bool
+    "Held, swapped or displaced."
+
+
+UNTOUCHED = Label(True, 0, False)
+
+
+def labels(run: RunDir, link: str = LINKS[0]) -> dict[tuple[int, int, int], Label]:
+    """By stream id, position and number of the passage: what was done to it, if anything was."""
+    decisions, case = read_decisions(run.decisions), Case.read(run.case)
+    assert decisions is not None
+    chosen = decisions[decisions["link"] == LINKS.index(link)]
+    found: dict[tuple[int, int, int], Label] = {}
+    copies: dict[tuple[int, int, int], int] = defaultdict(int)
+    for each in chosen[np.isin(chosen["frame_type"], POSITIONAL)]:
+        key = int(each["stream_id"]), int(each["position"]), int(each["attempt"])
+        action = ACTIONS[int(each["action"])]
+        assert action in ("drop", "duplicate", "hold", "swap", "displace"), action
+        if action == "duplicate":
+            copies[key] += case.faults[int(each["rule"])].copies
+        found[key] = Label(action != "drop", copies[key], action in ("hold", "swap", "displace"))
+    return found

@@ -1,0 +1,62 @@
+"""Made traffic is what it says, and a benchmark tells what it measured and what it could not."""
+
+import pytest
+
+from reports.analysis import benchmark
+from reports.analysis.analyze import analyze
+from reports.analysis.made_traffic import CYCLE, write_capture
+
+
+@pytest.mark.parametrize("frame_length", [64, 1024])
+def test_made_traffic_has_a_repaired_hole_a_cycle(frame_length, tmp_path):
+    path = tmp_path / "made.pcap"
+    count = write_capture(path, 20_000, frame_length)
+    told = analyze([str(path)])
+    assert told.problems == []
+    assert told.captures["frames"].to_pylist() == [count]
+    cycles = count // (CYCLE + 3)
+    (flow,) = told.flows.to_pylist()
+    assert flow["high_position"] == flow["rebuilt_position"] == cycles * CYCLE * frame_length
+    assert (flow["naks"], flow["resent_frames"]) == (cycles, cycles)
+    assert {gap["outcome"] for gap in told.gaps.to_pylist()} == {"repaired"}
+    assert told.gaps.num_rows == cycles
+    (image,) = told.images.to_pylist()
+    assert (image["messages"], image["holes"]) == (cycles * CYCLE, 0)
+
+
+def test_positions_run_over_the_ends_of_terms(tmp_path):
+    path = tmp_path / "made.pcap"
+    write_capture(path, 40_000, 1024)
+    (stream,) = analyze([str(path)]).streams.to_pylist()
+    assert stream["term_rotations"] >= 2
+    assert stream["problem"] == ""
+
+
+def test_a_row_tells_rate_and_memory():
+    seen = []
+    others = {"other": lambda path: seen.append(path.stat().st_size)}
+    row, other = benchmark.measure(3_000, 64, ("local",), others)
+    assert row["engine"] == "local"
+    assert row["frames_per_s"] == pytest.approx(row["frames"] / row["wall_s"])
+    assert row["memory_mib"] > 50
+    assert (other["engine"], other["bytes"]) == ("other", seen[0])
+
+
+def test_what_is_missing_is_told():
+    def lacking(path):
+        raise benchmark.MissingReader("no tshark on this machine")
+
+    rows = benchmark.measure(3_000, 64, (), {"tshark": lacking})
+    assert benchmark.lines(rows) == ["tshark  left out: no tshark on this machine"]
+
+
+def test_ratios_are_to_tshark():
+    rows = [
+        {"engine": "local", "wall_s": 1.0, "frames_per_s": 1e6, "frames_per_cpu_s": 1e6,
+         "memory_mib": 400.0},
+        {"engine": "tshark", "wall_s": 25.0, "frames_per_s": 4e4, "frames_per_cpu_s": None,
+         "memory_mib": None},
+    ]  # fmt: skip
+    told = benchmark.lines(rows)
+    assert told[0].endswith("400 MiB, 25.0 times tshark")
+    assert "times" not in told[1]
