@@ -5,6 +5,7 @@ runs/<suite-id>/               report.html  suite.json
   <scenario with / as ->-s<seed>/
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
     decisions.bin  ledger.json  verdict.json  relay.log  netem.json  netem.log
+    replayed.bin  replay.json               of a run that repeats another's decisions
     simulation.json  simulator.log          in place of relay.log, of a simulated run
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
@@ -185,6 +186,16 @@ class RunDir:
     @property
     def decisions(self) -> Path:
         return self.path / "decisions.bin"
+
+    @property
+    def replayed(self) -> Path:
+        """The decisions that this run was to repeat, as `decisions` of the run that made them."""
+        return self.path / "replayed.bin"
+
+    @property
+    def replay(self) -> Path:
+        """How far they were repeated."""
+        return self.path / "replay.json"
 
     @property
     def ledger(self) -> Path:

@@ -28,6 +28,7 @@ from harness.cli.list import list_scenarios
 from harness.cli.logbuffer import logbuffer
 from harness.cli.loss import loss
 from harness.cli.matrix import matrix
+from harness.cli.replay import replay
 from harness.cli.report import report
 from harness.cli.run import run
 from harness.cli.stat import stat
@@ -47,6 +48,7 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel swarm --seeds 2000           trials on virtual time, each chosen by its seed
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
+  windtunnel replay runs/<suite>/<run>    the same decisions about the same frames, once more
   windtunnel analyze lan/*.pcap           what captures tell of loss and repair
   windtunnel run netem/loss-bursts --kernel uml    with a kernel that has netem
   windtunnel doctor                       what this machine has, what will be used instead
@@ -114,7 +116,8 @@ def windtunnel(ctx: click.Context) -> None:
 
 
 ABOUT_RUNS = (
-    *(run, matrix, swarm, list_scenarios, explain, judge, report, decisions, analyze),
+    *(run, matrix, swarm, list_scenarios, explain, judge, report, decisions, replay),
+    analyze,
     *(doctor, clean),
 )
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)

@@ -18,8 +18,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.artifact.decision import DecisionLogError, read_repeatable
 from harness.artifact.run_dir import RunDir
 from harness.middlebox import relay as loop
+from harness.middlebox.fates import FateError, Fates, compile_fates
 from harness.middlebox.neighbour import find_neighbour
 from harness.middlebox.packet import ENVELOPE_LENGTH_MAX
 from harness.middlebox.port import Port, PortError, open_port
@@ -61,7 +63,7 @@ def main() -> int:
         return _refuse(f"{arguments.case}: {error}")
     try:
         return _forward(case, arguments.left, arguments.right, RunDir(arguments.out), stop)
-    except PortError as error:
+    except (PortError, DecisionLogError, FateError) as error:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{error.filename or 'the relay'}: {error.strerror}")
@@ -78,8 +80,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _forward(case: Case, left: str, right: str, run_dir: RunDir, stop: Stop) -> int:
     _raise_priority()
+    fates = compile_fates(case, read_repeatable(run_dir.replayed)) if case.replays else None
     ports = open_port(left), open_port(right)
-    relay, engine = assemble(case, ports)
+    relay, engine = assemble(case, ports, fates)
     run(relay, engine, 0, False)
     _address(case, ports, relay, stop)
     if stop.asked:
@@ -101,7 +104,9 @@ def _forward(case: Case, left: str, right: str, run_dir: RunDir, stop: Stop) -> 
     return EXIT_HARNESS if complaints else 0
 
 
-def assemble(case: Case, ports: tuple[Port, Port]) -> tuple[Relay, Engine]:
+def assemble(
+    case: Case, ports: tuple[Port, Port], fates: Fates | None = None
+) -> tuple[Relay, Engine]:
     """The relay and its engine for two open interfaces; MAC addresses are still unknown."""
     length_max = max(port.packet_length_max for port in ports)
     relay = make_relay(
@@ -113,7 +118,10 @@ def assemble(case: Case, ports: tuple[Port, Port]) -> tuple[Relay, Engine]:
         weather=make_weather(case, length_max),
     )
     engine = make_engine(
-        case, datagram_length_max=length_max, envelope_length_max=ENVELOPE_LENGTH_MAX
+        case,
+        datagram_length_max=length_max,
+        envelope_length_max=ENVELOPE_LENGTH_MAX,
+        fates=fates,
     )
     return relay, engine
 

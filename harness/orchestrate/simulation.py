@@ -22,7 +22,7 @@ from harness.orchestrate.phases import READY_TIMEOUT_S, STOP_TIMEOUT_S, Run
 from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import Keeper, LocalProcess
 from harness.orchestrate.state import LabState
-from harness.orchestrate.subject import OURS, UNSUPPORTED_EXIT_CODE, simulator_command
+from harness.orchestrate.subject import OURS, UNSUPPORTED_EXIT_CODE, Pair, simulator_command
 from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed, Watched
 from harness.topology.model import Topology
@@ -110,6 +110,20 @@ class SimulatedLab:
             self._keeper = None
 
 
+def planted_variables(tested: Pair) -> dict[str, str]:
+    """What a process needs so that the defect planted in either subject is in its driver.
+
+    Hosts share the process, so both have it; it matters on the side whose work it spoils.
+    """
+    return {
+        name: value
+        for each in tested
+        if each.mutant
+        for name, value in each.environment.items()
+        if OURS.environment.get(name) != value
+    }
+
+
 class SimulatedRun(Run):
     """A run whose traffic is one process's affair."""
 
@@ -131,7 +145,9 @@ class SimulatedRun(Run):
             memory=self.lab.shared_memory(MID),
             sabotage=self.order.sabotage,
         )
-        running = self._spawn(ROLE, MID, argv, folder.simulator_log)
+        running = self._spawn(
+            ROLE, MID, argv, folder.simulator_log, planted_variables(self.order.tested)
+        )
         self._follow(running)
         code = running.process.poll()
         if code == UNSUPPORTED_EXIT_CODE:

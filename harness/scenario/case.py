@@ -94,6 +94,8 @@ class Case(Part):
     """Who delivers the weather."""
     weather: tuple[WeatherCase, ...] = ()
     """At most one a link direction."""
+    replays: str = ""
+    """The run whose decisions decide in place of the rules; empty when the rules do."""
 
     def address(self, host: str) -> str:
         return next(each.address for each in self.hosts if each.name == host)
