@@ -31,6 +31,7 @@ from harness.cli.matrix import matrix
 from harness.cli.replay import replay
 from harness.cli.report import report
 from harness.cli.run import run
+from harness.cli.shrink import shrink
 from harness.cli.stat import stat
 from harness.cli.streams import streams
 from harness.cli.swarm import swarm
@@ -49,6 +50,7 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
   windtunnel replay runs/<suite>/<run>    the same decisions about the same frames, once more
+  windtunnel shrink runs/<suite>/<run>    the smallest scenario that still fails as it did
   windtunnel analyze lan/*.pcap           what captures tell of loss and repair
   windtunnel run netem/loss-bursts --kernel uml    with a kernel that has netem
   windtunnel doctor                       what this machine has, what will be used instead
@@ -117,7 +119,7 @@ def windtunnel(ctx: click.Context) -> None:
 
 ABOUT_RUNS = (
     *(run, matrix, swarm, list_scenarios, explain, judge, report, decisions, replay),
-    analyze,
+    *(shrink, analyze),
     *(doctor, clean),
 )
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)

@@ -149,16 +149,19 @@ class SimulatedRun(Run):
             ROLE, MID, argv, folder.simulator_log, planted_variables(self.order.tested)
         )
         self._follow(running)
-        code = running.process.poll()
+        self._conclude(running.process.poll(), running.process.tail(1), running.died())
+
+    def _conclude(self, code: int | None, words: str, died: str) -> None:
+        """Raise what an exit code stands for, unless the streams went to their end."""
         if code == UNSUPPORTED_EXIT_CODE:
-            raise Unsupported(running.process.tail(1) or "the simulator says that it cannot")
+            raise Unsupported(words or "the simulator says that it cannot")
         if code not in (0, SUBJECT_FAILED):
-            raise RunFailed(running.died(), ours=True)
+            raise RunFailed(died, ours=True)
         told = self._told()
         if told is not None and told.overran:
             raise Overran(told.overran)
         if code:
-            raise RunFailed(running.died(), ours=False)
+            raise RunFailed(died, ours=False)
 
     def _follow(self, running: Watched) -> None:
         """Pass its progress on until it ends; the budget is its own affair, in simulated time."""

@@ -1,0 +1,130 @@
+"""Decisions as rules that a person can read: the same frames, in the same attempts, the same act.
+
+    drop DATA at 1408 in attempt 1, 1408 bytes
+    drop DATA at 2816 in attempt 1, 1408 bytes   -->   position: {from: 1408B, length: 2816B}
+    drop NAK, the 3rd of its like                -->   order: 3
+
+Neighbours become one range. Every rule strikes all that it names, so nothing is left to chance but
+the place of a flipped bit.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from harness.artifact.decision import NO_POSITION
+from harness.artifact.frame_class import NAMES
+from harness.artifact.records import Records
+from harness.scenario.units import format_bytes
+
+Document = dict[str, Any]
+Range = tuple[int, int]
+"""Begin and end."""
+
+
+def rules_of(
+    decisions: Records, acts: Sequence[Document], between: Sequence[str]
+) -> list[Document]:
+    """Rules as a scenario file has them that make these decisions about these frames.
+
+    Shapes: acts: of each rule that a decision names, as the file of the run has it
+    """
+    rules = []
+    for key, group in _grouped(decisions):
+        rule, link, frame_type, stream_id, session = key
+        sender, receiver = between if link == 0 else between[::-1]
+        what: Document = {"type": NAMES[frame_type], "stream": stream_id}
+        for chosen, attempt in _choices(group, session):
+            fault: Document = {
+                "where": {"link": f"{sender}->{receiver}"},
+                "what": {**what, **chosen},
+            }
+            rules.append({**fault, **attempt, "act": certain(acts[rule])})
+    return [{"id": f"rule-{number}", **rule} for number, rule in enumerate(rules, 1)]
+
+
+def range_count(rules: Iterable[Document]) -> int:
+    """How many ranges, or orders, a list of rules names."""
+    return sum(len(each["what"].get("position", {}).get("ranges", [0])) for each in rules)
+
+
+def certain(act: Document) -> Document:
+    """An act as it strikes every frame that its rule looks at."""
+    ((name, value),) = act.items()
+    if name == "readdress":
+        return act
+    if not isinstance(value, dict) or (name != "inject" and "share" not in value):
+        return {name: "always"}
+    if name == "inject":
+        return {name: {"frames": value["frames"]}}
+    return {name: {**value, "share": "always"}}
+
+
+def simpler(act: Document) -> Iterator[Document]:
+    """Acts that do less than one does, the simplest first."""
+    ((name, value),) = act.items()
+    if name == "drop":
+        return
+    if name != "readdress":
+        yield {"drop": "always"}
+    if not isinstance(value, dict):
+        return
+    if name == "duplicate":
+        yield {"duplicate": "always"}
+        if value.get("copies", 1) > 1:
+            yield {"duplicate": {key: each for key, each in value.items() if key != "copies"}}
+    if name == "hold" and "until" in value:
+        yield {"hold": {"share": "always", "for": value["at_most"]}}
+    if name == "inject":
+        for forged in value["frames"] if len(value["frames"]) > 1 else ():
+            yield {"inject": {"frames": [forged]}}
+
+
+def _grouped(decisions: Records) -> Iterator[tuple[tuple[int, ...], list[Any]]]:
+    def key(record: Any) -> tuple[int, ...]:
+        names = ("rule", "link", "frame_type", "stream_id", "session")
+        return tuple(int(record[name]) for name in names)
+
+    for found, group in groupby(sorted(decisions, key=key), key):
+        yield found, list(group)
+
+
+def _choices(group: list[Any], session: int) -> Iterator[tuple[Document, Document]]:
+    """What chooses the frames of a group, and which of their attempts."""
+    orders = sorted(int(each["order"]) for each in group if each["position"] == NO_POSITION)
+    for first, end in merged((each, each + 1) for each in orders):
+        last = end - 1
+        yield {"order": first if first == last else {"from": first, "to": last}}, {}
+    attempts: dict[Range, set[int]] = {}
+    for record in group:
+        if record["position"] != NO_POSITION:
+            begin = int(record["position"])
+            span = begin, begin + int(record["frame_length"])
+            attempts.setdefault(span, set()).add(int(record["attempt"]))
+    ranges: dict[Range, list[Range]] = {}
+    for span, passages in attempts.items():
+        for first, end in merged((each, each + 1) for each in passages):
+            ranges.setdefault((first, end - 1), []).append(span)
+    for (first, last), spans in sorted(ranges.items()):
+        chosen: Document = {"session": session} if session > 1 else {}
+        chosen["position"] = position(merged(spans))
+        yield chosen, {"attempt": first if first == last else {"from": first, "to": last}}
+
+
+def position(ranges: Sequence[Range]) -> Document:
+    """Ranges as a scenario file has them."""
+    spans = [
+        {"from": format_bytes(begin), "length": format_bytes(end - begin)} for begin, end in ranges
+    ]
+    return spans[0] if len(spans) == 1 else {"ranges": spans}
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """Ranges in order, those that touch or overlap as one."""
+    found: list[Range] = []
+    for begin, end in sorted(ranges):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return found
