@@ -28,10 +28,8 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 )
 @click.option(
     "--fidelity",
-    type=click.Choice(["netns"]),
-    default="netns",
-    show_default=True,
-    help="Where the mutants run.",
+    type=click.Choice(["netns", "sim"]),
+    help="Where all mutants run.  [default: each where it is to be examined]",
 )
 @click.option(
     "--jobs",
@@ -52,7 +50,7 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 @click.option("--json", "as_json", is_flag=True, help="The whole exam as JSON on stdout.")
 def exam(
     patterns: tuple[str, ...],
-    fidelity: str,
+    fidelity: str | None,
     jobs: int,
     out: Path,
     keep: bool,
@@ -69,7 +67,7 @@ def exam(
     \b
       windtunnel exam
       windtunnel exam --mutants 'nak-*' --jobs 2
-      windtunnel run exam/loss --fidelity netns --mutant resend-never
+      windtunnel run exam/loss --fidelity sim --mutant resend-never
     """
     from harness.exam import mutant
 
@@ -84,9 +82,15 @@ def exam(
 
 
 def _examine(
-    chosen: "Sequence[Mutant]", fidelity: str, jobs: int, out: Path, keep: bool, as_json: bool
+    chosen: "Sequence[Mutant]",
+    fidelity: str | None,
+    jobs: int,
+    out: Path,
+    keep: bool,
+    as_json: bool,
 ) -> int:
     from harness.cli.failure import one_line
+    from harness.exam import mutated_driver
     from harness.exam.examine import DOCUMENT, Sitting, examine
     from harness.exam.markdown import exam_markdown
     from harness.orchestrate import labs, privileges
@@ -94,9 +98,12 @@ def _examine(
     folder = out.resolve() / f"exam-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     progress = Progress(len(chosen))
     with one_line():
-        privileges.acquire()
-        labs.require(fidelity)
-        sitting = Sitting(chosen, fidelity, folder, jobs, keep)
+        sitting = Sitting(chosen, folder, fidelity, jobs, keep)
+        for place in sorted({sitting.place(each) for each in chosen}):
+            if place == labs.NETNS:
+                privileges.acquire()
+            labs.require(place)
+            mutated_driver.prepare(None, place, lambda text: click.echo(text, err=True))
         found, asked = examine(sitting, progress.on_sound, progress.on_mutant)
     markdown = folder / "exam.md"
     markdown.write_text(exam_markdown(found), encoding="utf-8")

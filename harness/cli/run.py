@@ -198,14 +198,15 @@ def _planted(name: str, tested: "Pair", fidelity: str, out: Path) -> "Pair":
     from harness.exam import mutant, mutated_driver
 
     if fidelity == "compose":
-        raise click.UsageError("--mutant needs --fidelity netns: an image holds one driver only")
-    try:
-        chosen = mutant.by_name(name)
-        folder = out / mutated_driver.MUTANTS
-        environment = mutated_driver.prepare(
-            chosen, folder, lambda text: click.echo(text, err=True)
+        raise click.UsageError(
+            "--mutant needs --fidelity netns or sim: an image holds one driver only"
         )
-        return mutated_driver.planted(tested, chosen, environment)
+    try:
+        chosen = None if name == mutant.NONE else mutant.by_name(name)
+        environment = mutated_driver.prepare(
+            chosen, fidelity, lambda text: click.echo(text, err=True)
+        )
+        return mutated_driver.plant(tested, chosen, environment)
     except mutant.MutantError as error:
         raise click.UsageError(str(error)) from error
 

@@ -52,8 +52,11 @@ STATUS_MESSAGES_RECEIVED = 8
 HEARTBEATS_SENT = 9
 HEARTBEATS_RECEIVED = 10
 RETRANSMITS_SENT = 11
+UNDER_RUNS = 12
+OVER_RUNS = 13
 INVALID_PACKETS = 14
 SHORT_SENDS = 16
+LOSS_GAP_FILLS = 23
 SOFTWARE_VERSION = 34
 RETRANSMITTED_BYTES = 36
 SYSTEM_NAMES = {
@@ -64,7 +67,10 @@ SYSTEM_NAMES = {
     HEARTBEATS_SENT: "Heartbeats sent",
     HEARTBEATS_RECEIVED: "Heartbeats received",
     RETRANSMITS_SENT: "Retransmits sent",
+    UNDER_RUNS: "Flow control under runs",
+    OVER_RUNS: "Flow control over runs",
     SHORT_SENDS: "Short sends",
+    LOSS_GAP_FILLS: "Loss gap fills",
     NAKS_SENT_TOTAL: "NAKs sent",
     NAKS_RECEIVED_TOTAL: "NAKs received",
     INVALID_PACKETS: "Invalid packets",

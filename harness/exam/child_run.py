@@ -1,6 +1,6 @@
 """One run as a process of its own: the very command that makes it again by hand.
 
-    windtunnel run SCENARIO --fidelity F --payload P --out FOLDER [--mutant NAME]
+    windtunnel run SCENARIO --fidelity F --payload P --out FOLDER --mutant NAME
         |
       FOLDER/<suite>/suite.json, .../<run>/verdict.json --> ExamRun
 
@@ -33,7 +33,7 @@ CANCELLED = "CANCELLED"
 
 def make_run(
     scenario: str,
-    mutant: str | None,
+    mutant: str,
     *,
     fidelity: str,
     payload: Path,
@@ -44,11 +44,10 @@ def make_run(
     out.mkdir(parents=True, exist_ok=True)
     before = set(out.iterdir())
     options = ["--fidelity", fidelity, "--payload", str(payload), "--out", str(out)]
-    if mutant is not None:
-        options += ["--mutant", mutant]
+    options += ["--mutant", mutant]
     began_s = time.monotonic()
     process = LocalProcess(
-        f"{mutant or 'sound'}/{scenario}",
+        f"{mutant}/{scenario}",
         [sys.executable, "-m", "harness", "run", scenario, *options, "--json"],
         env={**os.environ, "PYTHONPATH": _python_path()},
         cwd=REPOSITORY,

@@ -1,11 +1,13 @@
 """A sitting of the exam: the sound driver first, then each mutant until a scenario kills it.
 
-    sound driver, every scenario that is needed    not all PASS: the exam is void
+    sound driver, wherever a mutant will run       not all PASS: the exam is void
     mutant 1: scenario 1, 2, ...                   up to the first FAIL
     mutant 2: ...                                  some at a time, if asked for
 
-exam.json is written anew after each mutant, so whatever ends the sitting, what was found is there.
-Of a killed mutant the folder is removed, its verdict being in exam.json; a survivor's stays.
+The sound driver is the very copy that has all mutants, with none at work; it is compiled before
+the first run. exam.json is written anew after each mutant, so whatever ends the sitting, what was
+found is there. Of a killed mutant the folder is removed, its verdict being in exam.json; a
+survivor's stays.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ from typing import TypeVar
 from harness.exam import child_run
 from harness.exam.child_run import CANCELLED
 from harness.exam.document import KILLED, UNDECIDED, Exam, ExamRun, MutantRow
-from harness.exam.mutant import Mutant
-from harness.exam.mutated_driver import MUTANTS
+from harness.exam.mutant import NONE, Mutant
 from harness.orchestrate.cancel import Cancellation, Cancelled
 
 DOCUMENT = "exam.json"
 SOUND = "sound"
+OWN = "of each mutant"
 PAYLOAD = "payload.bin"
 PAYLOAD_BYTES = 1_000_003
 """A prime, so that messages do not repeat with any period of the log."""
@@ -37,8 +39,8 @@ PAYLOAD_SEED = 0xE8A3
 POLL_S = 0.2
 
 _RESULT = TypeVar("_RESULT")
-MakeRun = Callable[[str, str | None, Path, threading.Event], ExamRun]
-"""(scenario, mutant or None, folder, stop) -> how the run ended"""
+MakeRun = Callable[[str, str, str, Path, threading.Event], ExamRun]
+"""(scenario, mutant or `none`, fidelity, folder, stop) -> how the run ended"""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,15 @@ class Sitting:
     """What is to be examined."""
 
     mutants: Sequence[Mutant]
-    fidelity: str
     folder: Path
+    fidelity: str | None = None
+    "Where all of them run; None: each where it is to be examined."
     jobs: int = 1
     keeps_all: bool = False
+
+    def place(self, mutant: Mutant) -> str:
+        """Where a mutant runs."""
+        return self.fidelity or mutant.fidelity
 
 
 def examine(
@@ -62,7 +69,7 @@ def examine(
 
     Returns: (what was found, the exit code that a signal asks for, or None when none came)
     """
-    exam = Exam(sitting.fidelity, list(sys.argv), started_ns=time.time_ns())
+    exam = Exam(sitting.fidelity or OWN, list(sys.argv), started_ns=time.time_ns())
     sitting.folder.mkdir(parents=True, exist_ok=True)
     make = make_run or _runs_of(sitting)
     stop, asked = threading.Event(), None
@@ -91,8 +98,11 @@ def _sit(
     on_sound: Callable[[ExamRun], None],
     on_mutant: Callable[[MutantRow], None],
 ) -> None:
-    scenarios = sorted({name for each in sitting.mutants for name in each.scenarios})
-    sound = [pool.submit(make, name, None, sitting.folder / SOUND, stop) for name in scenarios]
+    wanted = {(sitting.place(each), name) for each in sitting.mutants for name in each.scenarios}
+    sound = [
+        pool.submit(make, name, NONE, fidelity, sitting.folder / f"{SOUND}-{fidelity}", stop)
+        for fidelity, name in sorted(wanted)
+    ]
     for run in _as_ended(sound):
         exam.sound.append(run)
         on_sound(run)
@@ -152,15 +162,13 @@ def _try(sitting: Sitting, mutant: Mutant, make: MakeRun, stop: threading.Event)
     for scenario in mutant.scenarios:
         if stop.is_set() or row.state == KILLED:
             break
-        row.runs.append(make(scenario, mutant.name, folder, stop))
+        row.runs.append(make(scenario, mutant.name, sitting.place(mutant), folder, stop))
     if sitting.keeps_all:
         return row
     if row.state == KILLED:
         shutil.rmtree(folder, ignore_errors=True)
         for run in row.runs:
             run.folder = ""
-    else:
-        shutil.rmtree(folder / MUTANTS, ignore_errors=True)
     return row
 
 
@@ -168,9 +176,11 @@ def _runs_of(sitting: Sitting) -> MakeRun:
     payload = sitting.folder / PAYLOAD
     payload.write_bytes(random.Random(PAYLOAD_SEED).randbytes(PAYLOAD_BYTES))
 
-    def make(scenario: str, mutant: str | None, out: Path, stop: threading.Event) -> ExamRun:
+    def make(
+        scenario: str, mutant: str, fidelity: str, out: Path, stop: threading.Event
+    ) -> ExamRun:
         return child_run.make_run(
-            scenario, mutant, fidelity=sitting.fidelity, payload=payload, out=out, stop=stop
+            scenario, mutant, fidelity=fidelity, payload=payload, out=out, stop=stop
         )
 
     return make

@@ -6,6 +6,7 @@ file        path below the repository, in driver/
 find        text that is there exactly once
 replace     what stands there instead
 side        whose driver and workloads run it: sender, receiver or both
+fidelity    where it is examined: sim where nothing else is needed, for there no load excuses
 scenarios   in which the judge should say no, the likeliest first
 killed_by   the checks that should say no
 survives_because   why none can say no; only of one that survives
@@ -23,7 +24,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.scenario.table import Name
 
 FOLDER = Path(__file__).parent / "mutants"
+NONE = "none"
+"""Stands for the copy of the driver that has all mutants, with none of them at work."""
 Side = Literal["sender", "receiver", "both"]
+Fidelity = Literal["sim", "netns"]
 
 
 class MutantError(ValueError):
@@ -41,6 +45,7 @@ class Mutant(BaseModel):
     find: str = Field(min_length=1)
     replace: str
     side: Side
+    fidelity: Fidelity = "sim"
     scenarios: Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
     killed_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
     survives_because: str = ""

@@ -16,6 +16,7 @@ from harness.scenario.channel import fill_in, parse_channel
 from harness.scenario.fault_case import FaultCase, LinkName, resolve_fault
 from harness.scenario.fault_sense import link_directions
 from harness.scenario.model import LONGEST, SEED_MAX, Scenario, Traffic
+from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
 from harness.scenario.sense import longest_message
 from harness.scenario.weather_case import WeatherCase, weather_case
@@ -65,6 +66,12 @@ class TrafficCase(Part):
     total_bytes: int
     shortest_bytes: int
     longest_bytes: int
+    pace: PaceCase = FREE
+    """Of the publisher."""
+    close_after_ns: int = 0
+    """How long the publication stays open behind its last message."""
+    consume: PaceCase = FREE
+    """Of the subscriber."""
 
 
 class CheckCase(Part):
@@ -189,6 +196,9 @@ def _traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]) -> Tr
         total_bytes=traffic.content.total_bytes,
         shortest_bytes=message.shortest_bytes,
         longest_bytes=longest,
+        pace=pace_case(traffic.content.pace),
+        close_after_ns=traffic.content.close_after_ns,
+        consume=pace_case(traffic.consume),
     )
 
 

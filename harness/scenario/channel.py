@@ -63,6 +63,11 @@ class Channel:
         return self._size("rcv-wnd", 0) or None
 
     @property
+    def publication_window_bytes(self) -> int | None:
+        """How far a publisher may be ahead of its sender; None when the driver's default holds."""
+        return self._size("pub-wnd", 0) or None
+
+    @property
     def nak_delay_ns(self) -> int | None:
         """How long a receiver waits before it asks for a frame; None when its default holds."""
         text = self.parameters.get("nak-delay")

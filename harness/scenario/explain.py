@@ -12,6 +12,7 @@ from harness.scenario.channel import ALIGNMENT, HEADER_LENGTH
 from harness.scenario.explain_fault import choice_lines, fault_line
 from harness.scenario.explain_weather import weather_lines
 from harness.scenario.fault_case import FaultCase
+from harness.scenario.pace import pace_line
 from harness.scenario.units import format_bytes, format_duration
 
 _SAMPLES = 4096
@@ -97,6 +98,12 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         f"{traffic.longest_bytes} bytes, about {expected_data_frames(traffic):.0f} DATA frames, "
         f"{_terms(traffic)} terms"
     )
+    if not traffic.pace.is_free:
+        yield f"  publishes {pace_line(traffic.pace)}"
+    if traffic.close_after_ns:
+        yield f"  closes {format_duration(traffic.close_after_ns)} after its last message"
+    if not traffic.consume.is_free:
+        yield f"  consumes {pace_line(traffic.consume)}"
 
 
 def _terms(traffic: TrafficCase) -> int:

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from harness.scenario import applies
 from harness.scenario.fault import Fault
+from harness.scenario.pace import Pace
 from harness.scenario.table import NUMBER, Bytes, Duration, Name, Share, Table, quantity
 from harness.scenario.units import parse_bytes
 from harness.scenario.weather import Weather
@@ -98,6 +99,12 @@ class Content(Table):
 
     message: MessageLengths = MessageLengths()
 
+    pace: Pace | None = None
+    """How fast it publishes; default as fast as the stream takes it."""
+
+    close_after_ns: Duration = Field(default=0, alias="close_after")
+    """How long the publication stays open behind the last message; default 0s."""
+
 
 class Traffic(Table):
     """One publication on one host and one subscription on the other."""
@@ -124,6 +131,9 @@ class Traffic(Table):
     """The subscriber's channel."""
 
     content: Content
+
+    consume: Pace | None = None
+    """How fast the subscriber consumes; default as fast as messages come."""
 
 
 class Check(Table):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from harness.scenario.channel import Channel, parse_channel, placeholders
 from harness.scenario.fault_sense import fault_problems
 from harness.scenario.model import LONGEST, Scenario, Traffic
+from harness.scenario.pace import pace_problems
 from harness.scenario.problem import Path, Problem
 from harness.scenario.weather_sense import weather_problems
 
@@ -66,6 +67,10 @@ def _traffic(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Probl
             continue
         yield from _channel(parsed[key], traffic, (*path, key))
     yield from _pair(parsed, path)
+    content, wall_ns = traffic.content, scenario.budget.wall_ns
+    total, after_ns = content.total_bytes, content.close_after_ns
+    yield from pace_problems(content.pace, total, after_ns, wall_ns, (*path, "content", "pace"))
+    yield from pace_problems(traffic.consume, total, 0, wall_ns, (*path, "consume"))
     if "channel" in parsed:
         yield from _content(parsed["channel"], traffic, (*path, "content"))
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from harness.scenario.units import (
+    parse_byte_rate,
     parse_bytes,
     parse_duration,
     parse_probability,
@@ -47,6 +48,9 @@ Duration = Annotated[
 ]
 Rate = Annotated[
     int, BeforeValidator(parse_rate), quantity(NUMBER + "(bit|kbit|Mbit|Gbit)/s$", "200Mbit/s")
+]
+ByteRate = Annotated[
+    int, BeforeValidator(parse_byte_rate), quantity(NUMBER + "(B|KiB|MiB|GiB)/s$", "20MiB/s")
 ]
 Share = Annotated[int, BeforeValidator(parse_share), quantity(NUMBER + "%$", "2%")]
 Probability = Annotated[int, BeforeValidator(parse_probability), quantity(NUMBER + "%$", "0%")]

@@ -1,7 +1,7 @@
 """Quantities as scenarios write them: a number and a unit, never a bare number.
 
     "64MiB" -> bytes     "5ms" -> nanoseconds     "2%" -> parts per billion
-    "200Mbit/s" -> bits per second
+    "200Mbit/s" -> bits per second     "20MiB/s" -> bytes per second
 
 Everything becomes an exact integer, since these values take part in decisions that must be the
 same on every machine. A quantity finer than its integer is refused rather than rounded.
@@ -24,6 +24,7 @@ BITS_PER_SECOND: dict[str, int] = {
     "Mbit/s": 1_000_000,
     "Gbit/s": 1_000_000_000,
 }
+BYTES_PER_SECOND: dict[str, int] = {f"{unit}/s": scale for unit, scale in BYTES.items()}
 BILLION = 1_000_000_000
 """Parts of a share: 100% is this many."""
 
@@ -58,6 +59,16 @@ def parse_probability(text: object) -> int:
 def parse_rate(text: object) -> int:
     """The bits per second in a text such as "200Mbit/s"."""
     return _parse(text, BITS_PER_SECOND, "a rate", "200Mbit/s")
+
+
+def parse_byte_rate(text: object) -> int:
+    """The bytes per second in a text such as "20MiB/s"."""
+    return _parse(text, BYTES_PER_SECOND, "a rate", "20MiB/s")
+
+
+def format_byte_rate(bytes_per_s: int) -> str:
+    """A rate of bytes in the largest unit that keeps it whole."""
+    return _format(bytes_per_s, BYTES_PER_SECOND)
 
 
 def format_rate(bits_per_s: int) -> str:

@@ -1,4 +1,4 @@
-"""A publisher that is stepped: as much of its plan as the stream takes, then the others' turn.
+"""A publisher that is stepped: as much of its plan as pace and stream allow, then the others' turn.
 
 It leaves the files that a workload's publisher leaves, with simulated times. Raises SubjectError
 where a stream refuses what it must take.
@@ -19,6 +19,7 @@ from harness.artifact.offer import OFFER
 from harness.artifact.plan import message_bytes, plan
 from harness.artifact.run_dir import HostDir
 from harness.scenario.case import TrafficCase
+from harness.workload.pacer import Pacer
 from harness.workload.stop import SubjectError
 
 
@@ -52,6 +53,9 @@ class Publisher:
         self._skip = self._plan.count // 2 if skips else -1
         self._offers = np.zeros(self._plan.count, dtype=OFFER)
         self._next = self._accepted = 0
+        self._pacer = Pacer(traffic.pace)
+        self._close_ns = 0
+        """When it closes; 0 as long as there is something to send."""
         self._back_pressures = self._admin_actions = 0
         self.sent_bytes = 0
         add = client.async_add_publication
@@ -94,6 +98,8 @@ class Publisher:
     def _send(self, publication: Publication) -> None:
         starts, lengths = self._plan.starts, self._plan.lengths
         while self._next < self._plan.count:
+            if self._pacer.wait_ns(self._clock_ns()):
+                return
             start, length = int(starts[self._next]), int(lengths[self._next])
             if self._next != self._skip:
                 position = self._offer(publication, start, length)
@@ -102,7 +108,12 @@ class Publisher:
                 self._offers[self._accepted] = (self._next, length, 0, position)
                 self._accepted += 1
                 self.sent_bytes += length
+                self._pacer.add(length, self._clock_ns())
             self._next += 1
+        if not self._close_ns:
+            self._close_ns = self._clock_ns() + self.traffic.close_after_ns
+        if self._clock_ns() < self._close_ns:
+            return
         self._end_position = publication.position
         self._ended_ns = self._clock_ns()
         self.is_done = True

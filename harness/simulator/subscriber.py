@@ -49,7 +49,9 @@ class Subscriber:
             for path in (self._files.messages, self._files.index, self._files.frames)
         )
         self._progress = Progress(traffic.total_bytes)
-        self._application = Application(messages, index, self._progress, flip_byte=flips_byte)
+        self._application = Application(
+            messages, index, self._progress, traffic.consume, clock_ns, flip_byte=flips_byte
+        )
         self._tap = Tap(frames, clock_ns)
         self._registrations = [
             client.async_add_subscription(traffic.receive, traffic.stream_id) for _ in range(2)
@@ -75,7 +77,7 @@ class Subscriber:
         return len(self.subscriptions) == len(self._registrations)
 
     def step(self) -> None:
-        """Read all that there is."""
+        """Read all that there is, as far as the application's pace allows."""
         if self.is_done or not self.is_subscribed:
             return
         if not self.images:

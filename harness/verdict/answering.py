@@ -21,7 +21,7 @@ from harness.verdict.series import (
     contiguous_by,
     highest_by,
     known_at,
-    stream_series,
+    least_series,
 )
 from harness.verdict.window import status_messages
 from harness.verdict.wire import Wire
@@ -44,7 +44,7 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
     if isinstance(found, Missing):
         return could_not_look(ON_TIME, found, traffic.id)
     wire, subscriber = found
-    consumed = stream_series(evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire)
+    consumed = least_series(evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire)
     if isinstance(consumed, Missing):
         return could_not_look(ON_TIME, consumed, traffic.id)
     capture = evidence.name_of(evidence.folder.capture(traffic.to_host))

@@ -53,6 +53,12 @@ def _look(frames: Records, planned: Planned) -> _Seen:
     return _Seen(frames, header, starts, spans, index, matched, is_pad & ~written)
 
 
+def filled_gaps(frames: Records, planned: Planned) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the padding begins that a receiver has put in place of frames, and how far it goes."""
+    seen = _look(frames, planned)
+    return seen.starts[seen.filled], seen.spans[seen.filled]
+
+
 def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Every position from join to end is covered once, by the expected DATA or by a PAD."""
     found = together(

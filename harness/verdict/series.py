@@ -38,6 +38,33 @@ class Series:
 
 def stream_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
     """A stream's counter over time; of several, the one that was made last."""
+    found = _all_series(evidence, host, type_id, wire)
+    return found if isinstance(found, Missing) else found[-1]
+
+
+def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
+    """The least of all that a stream has of a counter, over time; it never falls.
+
+    What a receiver tells its sender is how far the slowest of its subscribers has come.
+    """
+    found = _all_series(evidence, host, type_id, wire)
+    if isinstance(found, Missing) or len(found) == 1:
+        return found if isinstance(found, Missing) else found[0]
+    known_ns = max(int(each.times_ns[0]) for each in found)
+    times_ns = np.unique(np.concatenate([each.times_ns for each in found]))
+    times_ns = times_ns[times_ns >= known_ns]
+    at = [np.searchsorted(each.times_ns, times_ns, side="right") - 1 for each in found]
+    pairs = list(zip(found, at, strict=True))
+    return Series(
+        found[-1].name,
+        times_ns,
+        np.maximum.reduce([each.read_before_ns[row] for each, row in pairs]),
+        np.minimum.reduce([each.values[row] for each, row in pairs]),
+    )
+
+
+def _all_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> list[Series] | Missing:
+    """All counters of a kind that a stream has, in the order in which they were made."""
     counted = evidence.counted(host)
     if isinstance(counted, Missing):
         return counted
@@ -47,16 +74,18 @@ def stream_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Se
     if not found:
         why = f"has no {name} of session {facts.session_id}, stream {facts.stream_id}"
         return Missing(evidence.name_of(evidence.folder.host(host).counters), why)
-    counter = max(found, key=lambda each: each.registration_id)
+    series = []
     samples = counted.samples
-    chosen = samples[
-        (samples["counter_id"] == counter.counter_id)
-        & (samples["registration_id"] == counter.registration_id)
-    ]
-    if len(chosen) == 0:
-        path = evidence.name_of(evidence.folder.host(host).counter_samples)
-        return Missing(path, f"has no sample of {name}, counter {counter.counter_id}")
-    return _series(name, samples, chosen)
+    for counter in sorted(found, key=lambda each: each.registration_id):
+        chosen = samples[
+            (samples["counter_id"] == counter.counter_id)
+            & (samples["registration_id"] == counter.registration_id)
+        ]
+        if len(chosen) == 0:
+            path = evidence.name_of(evidence.folder.host(host).counter_samples)
+            return Missing(path, f"has no sample of {name}, counter {counter.counter_id}")
+        series.append(_series(name, samples, chosen))
+    return series
 
 
 def _series(name: str, samples: Records, chosen: Records) -> Series:

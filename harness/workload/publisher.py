@@ -1,4 +1,4 @@
-"""Publishing the plan: each message once, in order, as fast as the stream takes it.
+"""Publishing the plan: each message once, in order, as fast as pace and stream allow.
 
 A message is offered straight from the payload file's bytes; only one that wraps around the file's
 end is copied. A push back is answered with a short sleep, since drivers, relay and readers share
@@ -17,13 +17,19 @@ from harness.artifact.application import PublisherFacts
 from harness.artifact.offer import OFFER
 from harness.artifact.plan import MessagePlan, message_bytes, plan
 from harness.scenario.case import TrafficCase
+from harness.scenario.pace import FREE, PaceCase
 from harness.workload.options import SKIP_MESSAGE, Options
+from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress
 from harness.workload.stop import Stop, SubjectError
 
 IDLE_S = 0.0001
+WAIT_S = 0.01
+"""Longest sleep of a publisher that rests: it may be asked to end."""
 MESSAGES_BETWEEN_LOOKS = 64
 """How many messages are offered before the clock and the signals are looked at again."""
+
+NS_PER_S = 1_000_000_000
 
 _NAMES = {
     result.NOT_CONNECTED: "NOT_CONNECTED",
@@ -37,13 +43,19 @@ class Publisher:
     """Sends the messages of one plan and keeps the books."""
 
     def __init__(
-        self, made: MessagePlan, payload: NDArray[np.uint8], skip: int, stop: Stop
+        self,
+        made: MessagePlan,
+        payload: NDArray[np.uint8],
+        skip: int,
+        stop: Stop,
+        pace: PaceCase = FREE,
     ) -> None:
         self._plan = made
         self._payload = payload
         self._skip = skip
         """Index of the message that is left out; -1 for none."""
         self._stop = stop
+        self._pacer = Pacer(pace)
         self._offers = np.zeros(made.count, dtype=OFFER)
         self.progress = Progress(made.total_bytes)
         self.accepted_count = 0
@@ -64,11 +76,29 @@ class Publisher:
                 self.progress.tell()
             if index == self._skip:
                 continue
+            if not self._pacer.is_free:
+                self._rest()
             position = self._offer(publication, start, length)
             self._offers[self.accepted_count] = (index, length, 0, position)
             self.accepted_count += 1
             self.progress.add(length)
+            if not self._pacer.is_free:
+                self._pacer.add(length, time.monotonic_ns())
         self.progress.tell(last=True)
+
+    def _rest(self) -> None:
+        """Wait until the next message is due."""
+        while wait_ns := self._pacer.wait_ns(time.monotonic_ns()):
+            self._stop.check()
+            self.progress.tell()
+            time.sleep(min(wait_ns / NS_PER_S, WAIT_S))
+
+    def stay_open(self, duration_ns: int) -> None:
+        """Do nothing for a while, with the publication open."""
+        end_ns = time.monotonic_ns() + duration_ns
+        while (left_ns := end_ns - time.monotonic_ns()) > 0:
+            self._stop.check()
+            time.sleep(min(left_ns / NS_PER_S, WAIT_S))
 
     def _offer(self, publication: Publication, start: int, length: int) -> int:
         at = start % self._payload.size
@@ -108,7 +138,7 @@ def run(options: Options, stop: Stop) -> None:
     )
     payload = np.fromfile(options.case.payload.path, dtype=np.uint8)
     skip = made.count // 2 if options.sabotage == SKIP_MESSAGE else -1
-    publisher = Publisher(made, payload, skip, stop)
+    publisher = Publisher(made, payload, skip, stop, traffic.pace)
     try:
         with Aeron(options.aeron_dir) as aeron:
             publication = _open(aeron, traffic)
@@ -119,6 +149,7 @@ def run(options: Options, stop: Stop) -> None:
             facts.started_ns = time.time_ns()
             try:
                 publisher.send(publication)
+                publisher.stay_open(traffic.close_after_ns)
             finally:
                 facts.end_position = _reached(publication, publisher)
             publication.close()

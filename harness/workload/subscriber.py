@@ -9,6 +9,7 @@ where both have read everything and the driver says that no more will come.
 
 import struct
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import BinaryIO
 
@@ -20,13 +21,17 @@ from driver.client.subscription import Subscription
 from harness.artifact.application import SubscriberFacts
 from harness.artifact.delivery import DELIVERY
 from harness.artifact.run_dir import SubscriberFiles
+from harness.scenario.pace import FREE, PaceCase
 from harness.workload.options import FLIP_BYTE, Options
+from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress, say
 from harness.workload.stop import Stop, SubjectError
 from harness.workload.tap import Tap
 
 IDLE_S = 0.0001
 FRAGMENT_LIMIT = 256
+PACED_FRAGMENT_LIMIT = 8
+"""Of an application with a pace of its own: a rest begins within so many frames of its place."""
 BUFFER_BYTES = 1 << 20
 
 _RECORD = struct.Struct("<qii")
@@ -34,21 +39,34 @@ assert _RECORD.size == DELIVERY.itemsize
 
 
 class Application:
-    """Takes whole messages and writes them to files, one after the other."""
+    """Takes whole messages at its own pace and writes them to files, one after the other."""
 
     def __init__(
-        self, messages: BinaryIO, index: BinaryIO, progress: Progress, *, flip_byte: bool
+        self,
+        messages: BinaryIO,
+        index: BinaryIO,
+        progress: Progress,
+        pace: PaceCase = FREE,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        *,
+        flip_byte: bool,
     ) -> None:
         self._messages = messages
         self._index = index
         self._progress = progress
+        self._pacer = Pacer(pace)
+        self._clock_ns = clock_ns
         self._flip_byte = flip_byte
         self._assembler = FragmentAssembler(self._on_message)
         self.message_count = 0
 
     def poll(self, image: Image) -> int:
-        """Take what has become readable. Returns how many fragments."""
-        return image.poll(self._assembler, FRAGMENT_LIMIT)
+        """Take what has become readable, unless it rests. Returns how many fragments."""
+        if self._pacer.is_free:
+            return image.poll(self._assembler, FRAGMENT_LIMIT)
+        if self._pacer.wait_ns(self._clock_ns()):
+            return 0
+        return image.poll(self._assembler, PACED_FRAGMENT_LIMIT)
 
     def _on_message(self, payload: memoryview, header: Header) -> None:
         length = len(payload)
@@ -60,6 +78,8 @@ class Application:
         self._index.write(_RECORD.pack(header.position, length, header.session_id))
         self.message_count += 1
         self._progress.add(length)
+        if not self._pacer.is_free:
+            self._pacer.add(length, self._clock_ns())
 
 
 def run(options: Options, stop: Stop) -> None:
@@ -71,7 +91,8 @@ def run(options: Options, stop: Stop) -> None:
     with ExitStack() as closing:
         # Runs last: whoever finds the document finds the other files complete.
         closing.callback(lambda: facts.write(files.document))
-        application, tap = _open_files(closing, files, progress, options.sabotage == FLIP_BYTE)
+        flips = options.sabotage == FLIP_BYTE
+        application, tap = _open_files(closing, files, progress, traffic.consume, flips)
         try:
             with Aeron(options.aeron_dir) as aeron:
                 subscriptions = [
@@ -107,13 +128,17 @@ def _facts(stream_id: int) -> SubscriberFacts:
 
 
 def _open_files(
-    closing: ExitStack, files: SubscriberFiles, progress: Progress, flip_byte: bool
+    closing: ExitStack,
+    files: SubscriberFiles,
+    progress: Progress,
+    pace: PaceCase,
+    flip_byte: bool,
 ) -> tuple[Application, Tap]:
     messages, index, frames = (
         closing.enter_context(path.open("wb", buffering=BUFFER_BYTES))
         for path in (files.messages, files.index, files.frames)
     )
-    return Application(messages, index, progress, flip_byte=flip_byte), Tap(frames)
+    return Application(messages, index, progress, pace, flip_byte=flip_byte), Tap(frames)
 
 
 def _wait_for_image(aeron: Aeron, subscription: Subscription, stop: Stop) -> Image:

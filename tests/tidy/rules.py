@@ -14,12 +14,13 @@ COLUMNS_MAX = 100
 MODULE_HOMES = {
     "numba": (
         "driver/base/",
+        "harness/exam/switch.py",
         "harness/kernel.py",
         "harness/inspect/compare_and_swap.py",
         "harness/middlebox/libc.py",
         "tests/",
     ),
-    "llvmlite": ("driver/base/", "tests/"),
+    "llvmlite": ("driver/base/", "harness/exam/switch.py", "tests/"),
     "mmap": ("driver/base/mapping.py", "tests/"),
     "subprocess": ("harness/orchestrate/process.py", "harness/uml/", "tests/"),
     "docker": ("harness/orchestrate/engine.py", "harness/cli/machine.py", "tests/docker/"),

@@ -9,6 +9,7 @@ from harness.verdict.answering import status_messages_backed, status_messages_on
 from harness.verdict.evidence import Evidence
 from harness.verdict.outcome import Outcome
 from tests.unit.harness.verdict.made_run import (
+    COUNTERS,
     INITIAL_TERM_ID,
     STEP_NS,
     TERM_LENGTH,
@@ -183,3 +184,17 @@ def test_without_the_receivers_capture_nothing_is_said(run, check):
     path = run.write()
     run.folder.capture("b").unlink()
     assert check(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("behind", "outcome"), [("sub-pos", FAIL), ("slow", PASS)])
+def test_what_is_due_to_be_told_is_how_far_the_slowest_subscriber_has_come(
+    run, monkeypatch, behind, outcome
+):
+    monkeypatch.setitem(COUNTERS, "b", {**COUNTERS["b"], "slow": (64, 4)})
+    for time_ns, name, value in list(run.samples["b"]):
+        if name == "sub-pos":
+            run.samples["b"].append((time_ns, "slow", value if behind == "sub-pos" else 0))
+    run.values["slow"] = run.values["sub-pos"]
+    chosen = messages(run)[5:16]
+    run.packets["b"] = [each for each in run.packets["b"] if each not in chosen]
+    assert on_time(run).outcome is outcome

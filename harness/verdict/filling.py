@@ -1,0 +1,105 @@
+"""Filled gaps: counted one by one, and nothing that came in time lies beneath them.
+
+    counter 23      3
+    read             | DATA | PAD | DATA | PAD | DATA | PAD |      three that nobody has written
+    image's log      | DATA | PAD 0 0 0 0 | DATA ...            none was there, none came after
+
+A frame that lies in the log keeps out the padding, and the padding keeps out a frame that comes
+later for its own place. So behind a padding's header there is nothing of the frame that it stands
+for; other frames that it covers may have come since.
+"""
+
+import numpy as np
+
+from harness.artifact.held_log import IMAGES
+from harness.dissect import counter_key
+from harness.dissect.flow import aligned_lengths
+from harness.dissect.frames import DATA_HEADER_LENGTH
+from harness.dissect.log_buffer import TERM_COUNT
+from harness.scenario.case import TrafficCase
+from harness.verdict.coverage import filled_gaps
+from harness.verdict.evidence import Evidence, KeptLog
+from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.losses import frame_index
+from harness.verdict.recovery import system_value
+
+COUNTED = "gap_fills_counted"
+EMPTY = "gap_fills_cover_nothing"
+
+
+def gap_fills_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
+    """A driver's counter of filled gaps is their number in the logs of its images."""
+    hosts = sorted({each.to_host for each in traffics})
+    return [_host_counts(evidence, host) for host in hosts]
+
+
+def _host_counts(evidence: Evidence, host: str) -> Finding:
+    case, value = evidence.case, system_value(evidence, host, counter_key.LOSS_GAP_FILLS)
+    if isinstance(case, Missing):
+        return could_not_look(COUNTED, case, host)
+    if isinstance(value, Missing):
+        return could_not_look(COUNTED, value, host)
+    where = [evidence.name_of(evidence.folder.host(host).counters)]
+    seen, is_whole = 0, True
+    for traffic in case.traffic:
+        if traffic.to_host != host:
+            continue
+        found = together(
+            evidence.planned(traffic), evidence.frames_seen(traffic), evidence.subscriber(traffic)
+        )
+        if isinstance(found, Missing):
+            return could_not_look(COUNTED, found, host)
+        planned, frames, subscriber = found
+        where.append(evidence.name_of(evidence.folder.host(host).subscriber(traffic.id).frames))
+        seen += len(filled_gaps(frames, planned)[0])
+        is_whole &= subscriber.end_position == planned.log.end_position
+    name = counter_key.SYSTEM_NAMES[counter_key.LOSS_GAP_FILLS]
+    facts = {"counted": value, "seen": seen}
+    # What nobody read to its end may hold more.
+    if value < seen or (is_whole and value > seen):
+        text = f"counter {counter_key.LOSS_GAP_FILLS} '{name}' says {value}, readers found {seen}"
+        return failed(COUNTED, text, host, evidence=tuple(where), facts=facts)
+    text = f"{seen} filled gaps in the logs, as counted"
+    return passed(COUNTED, text, host, evidence=tuple(where), facts=facts)
+
+
+def gap_fills_cover_nothing(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """Beneath a filled gap lies nothing of the frame for which it was filled."""
+    wire = evidence.wire(traffic)
+    if isinstance(wire, Missing):
+        return could_not_look(EMPTY, wire, traffic.id)
+    found = together(
+        evidence.planned(traffic),
+        evidence.frames_seen(traffic),
+        evidence.log_of(traffic.to_host, IMAGES, wire.facts.session_id, wire.facts.stream_id),
+    )
+    if isinstance(found, Missing):
+        return could_not_look(EMPTY, found, traffic.id)
+    planned, frames, kept = found
+    where = (evidence.name_of(kept.path),)
+    starts, spans = filled_gaps(frames, planned)
+    # What lies further back may have been wiped, and written anew.
+    recent = starts >= planned.log.end_position - kept.log.term_length
+    index, matched = frame_index(planned.log, starts)
+    looked = np.flatnonzero(recent & matched)
+    lengths = aligned_lengths(planned.log.frames["frame_length"])
+    for fill in looked.tolist():
+        position = int(starts[fill])
+        length = min(int(spans[fill]), int(lengths[index[fill]]))
+        first = _first_byte(kept, position, length)
+        if first >= 0:
+            text = (
+                f"the gap at position {position} was filled though its frame had come: "
+                f"byte {first} of it lies beneath the padding"
+            )
+            return failed(EMPTY, text, traffic.id, evidence=where, position=position)
+    text = f"{len(looked)} filled gaps in the last term's length, nothing beneath them"
+    return passed(EMPTY, text, traffic.id, evidence=where, facts={"filled_gaps": len(looked)})
+
+
+def _first_byte(kept: KeptLog, position: int, length: int) -> int:
+    """The first byte behind a header that is not zero, or -1."""
+    term_length = kept.log.term_length
+    at = position // term_length % TERM_COUNT * term_length + position % term_length
+    written = np.flatnonzero(kept.buf[at + DATA_HEADER_LENGTH : at + length])
+    return DATA_HEADER_LENGTH + int(written[0]) if len(written) else -1

@@ -1,0 +1,140 @@
+"""How far a sender may send and a publisher may write, as their counters tell.
+
+    snd-pos          snd-lmt                    snd-lmt = the highest position + window that any
+       |----------------|                       status message has told; it never falls
+       |- - - - - - - - - - - - pub-lmt         pub-lmt = snd-pos + the publisher's window
+
+Both are read between the moments that move them, so they are compared with all that the sender can
+have known, and with all positions at which it can have stood.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.dissect import counter_key
+from harness.dissect.flow import positions
+from harness.scenario.case import TrafficCase
+from harness.scenario.channel import parse_channel
+from harness.verdict.accounts import LAST_MOMENTS_NS
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.kind import Kind
+from harness.verdict.series import Series, known_at, stream_series
+from harness.verdict.window import status_messages
+from harness.verdict.wire import Wire
+
+SENDER = "snd_lmt_follows_status"
+PUBLISHER = "pub_lmt_follows_snd_pos"
+_PICKED = "fc"
+"""A channel's flow control, which may take back a limit in favour of a receiver that joined."""
+
+
+def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """snd-lmt only rises, never beyond what status messages allow, and ends where they do."""
+    found = together(evidence.wire(traffic), evidence.planned(traffic))
+    if isinstance(found, Missing):
+        return could_not_look(SENDER, found, traffic.id)
+    wire, planned = found
+    series = stream_series(evidence, traffic.from_host, counter_key.SENDER_LIMIT, wire)
+    if isinstance(series, Missing):
+        return could_not_look(SENDER, series, traffic.id)
+    where = _where(evidence, traffic)
+    start = planned.log.start_position
+    told = status_messages(wire.answered)
+    limits = positions(told, wire.facts.initial_term_id, wire.facts.term_length)
+    limits = limits + told["window_bytes"]
+    times_ns = told["time_ns"].astype(np.int64)
+    highest = np.maximum.accumulate(limits) if len(limits) else limits
+    allowed = known_at(times_ns, highest, series.read_before_ns, start)
+    falls = 1 + np.flatnonzero(np.diff(series.values) < 0)
+    takes_back = _PICKED in parse_channel(traffic.channel).parameters
+    if len(falls) and not takes_back:
+        at = int(falls[0])
+        before, value = int(series.values[at - 1]), int(series.values[at])
+        text = f"snd-lmt fell from {before} to {value} at sample {at}"
+        return failed(SENDER, text, traffic.id, evidence=where, position=value)
+    ahead = np.flatnonzero(series.values > allowed)
+    if len(ahead):
+        at = int(ahead[0])
+        value = int(series.values[at])
+        text = f"snd-lmt was {value} when status messages had allowed {int(allowed[at])} at most"
+        return failed(SENDER, text, traffic.id, evidence=where, position=value)
+    least = _least(wire, limits, times_ns, start)
+    if series.last < least and not takes_back:
+        text = f"snd-lmt ended at {series.last}, a status message had allowed {least}"
+        more = {"evidence": where, "position": series.last, "kind": Kind.STATE}
+        return failed(SENDER, text, traffic.id, **more)
+    text = f"{len(series.values)} samples of snd-lmt, each within {len(told)} status messages"
+    return passed(SENDER, text, traffic.id, evidence=where)
+
+
+def _least(wire: Wire, limits: NDArray[np.int64], times_ns: NDArray[np.int64], start: int) -> int:
+    """What genuine status messages had allowed before the sender's last moments."""
+    told = status_messages(wire.answered)
+    genuine = np.isin(_words(told), _words(status_messages(wire.answering)))
+    sent_ns = [part["time_ns"].max() for part in (wire.sent.frames, wire.beats_sent) if len(part)]
+    until_ns = max((int(each) for each in sent_ns), default=0) - LAST_MOMENTS_NS
+    return int(limits[genuine & (times_ns <= until_ns)].max(initial=start))
+
+
+def _words(told: NDArray[np.void]) -> NDArray[np.void]:
+    """What each status message says, as one value."""
+    names = ["term_id", "term_offset", "window_bytes", "receiver_id"]
+    plain = np.stack([told[name].astype(np.int64) for name in names], axis=1)
+    kind = np.dtype((np.void, plain.dtype.itemsize * len(names)))
+    return np.ascontiguousarray(plain).view(kind).ravel()
+
+
+def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """pub-lmt is where the sender has been, or just one window of the publisher ahead of that."""
+    found = together(evidence.wire(traffic), evidence.planned(traffic))
+    if isinstance(found, Missing):
+        return could_not_look(PUBLISHER, found, traffic.id)
+    wire, planned = found
+    series = stream_series(evidence, traffic.from_host, counter_key.PUBLISHER_LIMIT, wire)
+    if isinstance(series, Missing):
+        return could_not_look(PUBLISHER, series, traffic.id)
+    where = _where(evidence, traffic)
+    window = parse_channel(traffic.channel).publication_window_bytes
+    window = traffic.term_length // 2 if window is None else window
+    start, end = planned.log.start_position, planned.log.end_position
+    stood = np.unique(np.concatenate([[start, end], wire.sent.ends]))
+    offence = _misplaced(series, stood, window) or _hurried(series, wire, window, start, end)
+    if offence is not None:
+        value, text = offence
+        return failed(PUBLISHER, text, traffic.id, evidence=where, position=value)
+    ahead = int(np.isin(series.values, stood + window).sum())
+    text = f"{ahead} of {len(series.values)} samples of pub-lmt were {window} ahead of the sender"
+    return passed(PUBLISHER, text, traffic.id, evidence=where, facts={"ahead": ahead})
+
+
+def _misplaced(series: Series, stood: NDArray[np.int64], window: int) -> tuple[int, str] | None:
+    """The first sample that is at no place where the sender can have put the limit."""
+    wrong = np.flatnonzero(~np.isin(series.values, np.concatenate([stood, stood + window])))
+    if len(wrong) == 0:
+        return None
+    value = int(series.values[wrong[0]])
+    return value, (
+        f"pub-lmt was {value}, where no datagram ends, neither there nor {window} before; "
+        f"{len(wrong)} of {len(series.values)} samples are so"
+    )
+
+
+def _hurried(
+    series: Series, wire: Wire, window: int, start: int, end: int
+) -> tuple[int, str] | None:
+    """The first sample that is more than a window ahead of what had been sent."""
+    times_ns = wire.sent.frames["time_ns"].astype(np.int64)
+    sent = known_at(times_ns, np.maximum.accumulate(wire.sent.ends), series.read_before_ns, start)
+    ahead = np.flatnonzero((series.values > sent + window) & (series.values != end))
+    if len(ahead) == 0:
+        return None
+    at = int(ahead[0])
+    value = int(series.values[at])
+    return value, f"pub-lmt was {value} when {int(sent[at])} had been sent, window {window}"
+
+
+def _where(evidence: Evidence, traffic: TrafficCase) -> tuple[str, ...]:
+    folder = evidence.folder
+    samples = folder.host(traffic.from_host).counter_samples
+    return evidence.name_of(samples), evidence.name_of(folder.capture(traffic.from_host))

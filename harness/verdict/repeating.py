@@ -1,0 +1,138 @@
+"""Each NAK is answered in one go, whole, and not again while the answer may still be under way.
+
+    NAKs     [--------)             [--------)      [--------)
+    sent          #  #  #           passed over           #  #  #
+                  |<------- 10 ms ------------->|
+
+An answer is a stretch of datagrams that were sent before and follow each other, in the log and on
+the wire: a sender does nothing else with its stream meanwhile.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.dissect import counter_key
+from harness.dissect.flow import positions
+from harness.scenario.case import TrafficCase
+from harness.verdict.evidence import Evidence
+from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.recovery import system_value
+from harness.verdict.wire import Wire
+
+WHOLE = "naks_answered_whole"
+SPACED = "retransmits_spaced"
+
+WINDOW_MAX = 128 * 1024
+WINDOWS = 16
+"""One answer of a unicast stream brings at most so many windows, each half a term at most."""
+LINGER_NS = 10_000_000
+LINGER_SLACK_NS = 5_000_000
+"""The first answer may leave late by a time slice of the system, and the second may not."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What was sent again, in order of time: where each answer begins, ends, and when."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    times_ns: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    "How far the stream had been sent by then."
+
+
+def answers(wire: Wire) -> Answers:
+    """The answers that a publisher's host has sent."""
+    frames = wire.sent.frames
+    heads = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
+    if len(heads) == 0:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Answers(nothing, nothing, nothing, nothing)
+    again = wire.resent()[heads]
+    begins = wire.sent.starts[heads]
+    ends = wire.sent.ends[np.append(heads[1:], len(frames)) - 1]
+    reached = np.maximum.accumulate(np.where(again, begins.min(), ends))
+    goes_on = np.zeros(len(heads), dtype=np.bool_)
+    goes_on[1:] = again[1:] & again[:-1] & (begins[1:] == ends[:-1])
+    first = np.flatnonzero(again & ~goes_on)
+    fresh = np.flatnonzero(~goes_on)
+    last = np.append(fresh[1:], len(heads))[np.searchsorted(fresh, first)] - 1
+    times_ns = frames["time_ns"][heads].astype(np.int64)
+    return Answers(begins[first], ends[last], times_ns[first], reached[first])
+
+
+def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """An answer to a NAK goes on to the end of what was asked for, as far as it had been sent."""
+    wire = evidence.wire(traffic)
+    if isinstance(wire, Missing):
+        return could_not_look(WHOLE, wire, traffic.id)
+    short_sends = system_value(evidence, traffic.from_host, counter_key.SHORT_SENDS)
+    if isinstance(short_sends, Missing):
+        return could_not_look(WHOLE, short_sends, traffic.id)
+    where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
+    found = answers(wire)
+    wanted = _wanted_ends(wire, found)
+    short = np.flatnonzero(found.ends < wanted)
+    facts = {"answers": len(found.starts), "short": len(short), "short_sends": short_sends}
+    # What the system refused to send ends an answer, and is asked for again.
+    if len(short) > short_sends:
+        at = int(short[0])
+        position, end = int(found.starts[at]), int(found.ends[at])
+        text = (
+            f"the answer to a NAK at position {position} ended at {end}, asked for and sent "
+            f"before was all up to {int(wanted[at])}; {len(short)} of {len(found.starts)} are so"
+        )
+        return failed(WHOLE, text, traffic.id, evidence=where, position=position, facts=facts)
+    text = f"{len(found.starts)} answers, each to the end of its NAK"
+    return passed(WHOLE, text, traffic.id, evidence=where, facts=facts)
+
+
+def _wanted_ends(wire: Wire, found: Answers) -> NDArray[np.int64]:
+    """How far each answer must go at least: the shortest NAK for its place says so."""
+    naks = wire.naks(wire.answered)
+    starts = wire.nak_positions(naks)
+    term_length = wire.facts.term_length
+    longest = min(WINDOW_MAX, term_length // 2) * WINDOWS
+    room = term_length - starts % term_length
+    ends = starts + np.minimum(np.minimum(naks["nak_length"], room), longest)
+    times_ns = naks["time_ns"].astype(np.int64)
+    edges = np.unique(wire.sent.ends)
+    wanted = np.zeros(len(found.starts), dtype=np.int64)
+    for index, start in enumerate(found.starts):
+        meant = (starts == start) & (times_ns <= found.times_ns[index])
+        if meant.any():
+            limit = min(int(ends[meant].min()), int(found.sent[index]))
+            # No frame is sent in part.
+            at = int(np.searchsorted(edges, limit, side="right")) - 1
+            wanted[index] = edges[at] if at >= 0 else 0
+    return wanted
+
+
+def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """A NAK for what was sent again less than 10 ms ago is passed over."""
+    wire = evidence.wire(traffic)
+    if isinstance(wire, Missing):
+        return could_not_look(SPACED, wire, traffic.id)
+    where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
+    found = answers(wire)
+    naks = wire.naks(wire.answered)
+    asked_at = positions(naks, wire.facts.initial_term_id, wire.facts.term_length)
+    asked_ns = naks["time_ns"].astype(np.int64)
+    least_ns = LINGER_NS - LINGER_SLACK_NS
+    same = np.flatnonzero((np.diff(found.starts) == 0) & (np.diff(found.times_ns) < least_ns))
+    for at in same.tolist():
+        first_ns, second_ns = int(found.times_ns[at]), int(found.times_ns[at + 1])
+        position = int(found.starts[at])
+        between = (asked_ns > first_ns) & (asked_ns <= second_ns)
+        # A unicast sender remembers its last answer only, and one NAK for elsewhere makes another.
+        if (asked_at[between] != position).any():
+            continue
+        text = (
+            f"position {position} was sent again {second_ns - first_ns} ns after it had been sent "
+            f"again, where {LINGER_NS} lie between two"
+        )
+        return failed(SPACED, text, traffic.id, evidence=where, position=position)
+    text = f"{len(found.starts)} answers, none of them to a NAK that had just been answered"
+    return passed(SPACED, text, traffic.id, evidence=where)

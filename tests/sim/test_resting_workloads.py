@@ -1,0 +1,35 @@
+"""Applications that take their time, on virtual time: they rest as long as they are told."""
+
+import pytest
+
+from harness.artifact.application import PublisherFacts, SubscriberFacts
+from harness.artifact.run_dir import RunDir
+from harness.workload.pacer import SLACK_NS
+from tests.sim.simulated import SCENARIOS, run
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(400)
+MS = 1_000_000
+
+
+def facts_of(result):
+    folder = RunDir(result.run_dir)
+    publisher = PublisherFacts.read(folder.host("a").publisher("stream").document)
+    subscriber = SubscriberFacts.read(folder.host("b").subscriber("stream").document)
+    return publisher, subscriber
+
+
+def test_a_slow_consumer_passes_and_takes_its_time(tmp_path):
+    result = run(SCENARIOS / "host" / "slow-consumer.yaml", tmp_path)
+    assert result.outcome == "PASS", result.reason
+    publisher, subscriber = facts_of(result)
+    assert publisher.back_pressure_count > 0
+    assert subscriber.ended_ns - subscriber.started_ns >= 7 * 300 * MS
+
+
+def test_a_resting_publisher_passes_and_takes_its_time(tmp_path):
+    result = run(SCENARIOS / "host" / "resting-publisher.yaml", tmp_path)
+    assert result.outcome == "PASS", result.reason
+    publisher, _ = facts_of(result)
+    least_ns = 250 * MS + 3 * 250 * MS + 500 * MS
+    assert -SLACK_NS <= publisher.ended_ns - publisher.started_ns - least_ns < 100 * MS
