@@ -23,6 +23,7 @@ from harness.cli.driver_info import driver_info
 from harness.cli.errors import errors
 from harness.cli.exam import exam
 from harness.cli.explain import explain
+from harness.cli.from_capture import from_capture
 from harness.cli.judge import judge
 from harness.cli.list import list_scenarios
 from harness.cli.logbuffer import logbuffer
@@ -51,6 +52,7 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
   windtunnel replay runs/<suite>/<run>    the same decisions about the same frames, once more
   windtunnel shrink runs/<suite>/<run>    the smallest scenario that still fails as it did
+  windtunnel from-capture bad-night.pcap  a scenario with the losses that a capture shows
   windtunnel analyze lan/*.pcap           what captures tell of loss and repair
   windtunnel run netem/loss-bursts --kernel uml    with a kernel that has netem
   windtunnel doctor                       what this machine has, what will be used instead
@@ -119,7 +121,7 @@ def windtunnel(ctx: click.Context) -> None:
 
 ABOUT_RUNS = (
     *(run, matrix, swarm, list_scenarios, explain, judge, report, decisions, replay),
-    *(shrink, analyze),
+    *(shrink, from_capture, analyze),
     *(doctor, clean),
 )
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)

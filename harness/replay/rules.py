@@ -10,7 +10,7 @@ the place of a flipped bit.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.artifact.decision import NO_POSITION
 from harness.artifact.frame_class import NAMES
@@ -22,6 +22,22 @@ Range = tuple[int, int]
 """Begin and end."""
 
 
+class Struck(NamedTuple):
+    """A frame that an act strikes."""
+
+    act: int
+    """Index of the act."""
+    link: int
+    frame_type: str
+    stream_id: int
+    session: int
+    position: int
+    length: int
+    attempt: int
+    order: int = 0
+    """In place of the four before it, of a frame without a position."""
+
+
 def rules_of(
     decisions: Records, acts: Sequence[Document], between: Sequence[str]
 ) -> list[Document]:
@@ -29,17 +45,33 @@ def rules_of(
 
     Shapes: acts: of each rule that a decision names, as the file of the run has it
     """
+    names: tuple[str, ...] = ("rule", "link", "frame_type", "stream_id", "session")
+    names += ("position", "frame_length", "attempt", "order")
+    columns = [decisions[name].tolist() for name in names]
+    struck = [Struck(*row)._replace(frame_type=NAMES[row[2]]) for row in zip(*columns, strict=True)]
+    return rules_for(struck, [certain(each) for each in acts], between)
+
+
+def rules_for(
+    struck: Iterable[Struck], acts: Sequence[Document], between: Sequence[str]
+) -> list[Document]:
+    """Rules that strike these frames, each with its act, and no others."""
+
+    def kind(frame: Struck) -> tuple[int, int, str, int, int]:
+        return frame[:5]
+
     rules = []
-    for key, group in _grouped(decisions):
-        rule, link, frame_type, stream_id, session = key
+    for (act, link, frame_type, stream_id, session), group in groupby(
+        sorted(struck, key=kind), kind
+    ):
         sender, receiver = between if link == 0 else between[::-1]
-        what: Document = {"type": NAMES[frame_type], "stream": stream_id}
-        for chosen, attempt in _choices(group, session):
+        what: Document = {"type": frame_type, "stream": stream_id}
+        for chosen, attempt in _choices(list(group), session):
             fault: Document = {
                 "where": {"link": f"{sender}->{receiver}"},
                 "what": {**what, **chosen},
             }
-            rules.append({**fault, **attempt, "act": certain(acts[rule])})
+            rules.append({**fault, **attempt, "act": acts[act]})
     return [{"id": f"rule-{number}", **rule} for number, rule in enumerate(rules, 1)]
 
 
@@ -80,27 +112,17 @@ def simpler(act: Document) -> Iterator[Document]:
             yield {"inject": {"frames": [forged]}}
 
 
-def _grouped(decisions: Records) -> Iterator[tuple[tuple[int, ...], list[Any]]]:
-    def key(record: Any) -> tuple[int, ...]:
-        names = ("rule", "link", "frame_type", "stream_id", "session")
-        return tuple(int(record[name]) for name in names)
-
-    for found, group in groupby(sorted(decisions, key=key), key):
-        yield found, list(group)
-
-
-def _choices(group: list[Any], session: int) -> Iterator[tuple[Document, Document]]:
+def _choices(group: list[Struck], session: int) -> Iterator[tuple[Document, Document]]:
     """What chooses the frames of a group, and which of their attempts."""
-    orders = sorted(int(each["order"]) for each in group if each["position"] == NO_POSITION)
+    orders = sorted(each.order for each in group if each.position == NO_POSITION)
     for first, end in merged((each, each + 1) for each in orders):
         last = end - 1
         yield {"order": first if first == last else {"from": first, "to": last}}, {}
     attempts: dict[Range, set[int]] = {}
-    for record in group:
-        if record["position"] != NO_POSITION:
-            begin = int(record["position"])
-            span = begin, begin + int(record["frame_length"])
-            attempts.setdefault(span, set()).add(int(record["attempt"]))
+    for frame in group:
+        if frame.position != NO_POSITION:
+            span = frame.position, frame.position + frame.length
+            attempts.setdefault(span, set()).add(frame.attempt)
     ranges: dict[Range, list[Range]] = {}
     for span, passages in attempts.items():
         for first, end in merged((each, each + 1) for each in passages):

@@ -186,7 +186,8 @@ class Shrinking:
             self.rules = rules
             self.best = candidate
         ranges = range_count(rules)
-        told = f"as {ranges} range{'' if ranges == 1 else 's'} in {len(rules)} rules"
+        count = len(rules)
+        told = f"as {ranges} range{_s(ranges)} in {count} rule{_s(count)}"
         self.tell(f"{told}: {'fails by these alone' if self.is_sure else 'does not fail by these'}")
 
     def _acts(self) -> None:
@@ -198,12 +199,16 @@ class Shrinking:
                 candidate = Candidate(parse(self._text(changed)))
                 if self.fails(candidate):
                     self.rules, self.best = changed, candidate
-                    self.tell(f"{rule['id']}: {_name(rule['act'])} -> {_name(act)}")
+                    self.tell(f"{rule['id']}: {_words(rule['act'])} -> {_words(act)}")
                     break
 
 
-def _name(act: Document) -> str:
-    return str(next(iter(act)))
+def _words(act: Document) -> str:
+    """An act's name and its keys, such as `hold until at_most`."""
+    ((name, value),) = act.items()
+    return " ".join(
+        [name, *(key for key in value if key != "share")] if isinstance(value, dict) else [name]
+    )
 
 
 def expecting(scenario: Scenario, check: str) -> Scenario:
@@ -251,3 +256,7 @@ def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenari
         for each in scenario.traffic
     )
     return scenario.model_copy(update={"traffic": traffic})
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -12,15 +12,19 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from harness.artifact.decision import read_repeatable
+import numpy as np
+
+from harness.artifact.decision import DECISION, read_repeatable
 from harness.artifact.documents import write_document
 from harness.artifact.manifest import Manifest
 from harness.artifact.records import Records
 from harness.artifact.run_dir import RunDir
+from harness.artifact.simulation import Simulation
+from harness.orchestrate import labs
 from harness.orchestrate.cancel import Cancellation, Cancelled
 from harness.orchestrate.phases import Order
 from harness.orchestrate.runner import anywhere
@@ -29,10 +33,13 @@ from harness.replay.rules import range_count
 from harness.replay.shrink import Origin, Shrinking
 from harness.replay.trial import Candidate, TrialError, Trials
 from harness.scenario.loader import load_scenario
+from harness.scenario.model import Scenario
 
 SCHEMA = "windtunnel-shrink/1"
 SCENARIO = "shrunk.yaml"
 DOCUMENT = "shrink.json"
+PATIENCE_NS = 500_000_000
+"""Beyond half as much again as undisturbed streams take, in simulated time."""
 REPEATS = 3
 """Runs of a candidate where equal cases may differ; most of them decide."""
 
@@ -110,13 +117,15 @@ def shrink_run(wish: Wish, tell: Callable[[str], None]) -> tuple[Shrunk, int | N
     """
     began_s = time.monotonic()
     with Cancellation() as cancellation, Trials(wish.order, cancellation, wish.repeats) as trials:
-        check, finding, decisions = _found_again(wish, trials, tell)
+        found = _found_again(wish, trials, tell)
+        check, finding = found.check, found.finding
         first_s = time.monotonic() - began_s
-        shrinking = _shrinking(wish, trials, check, decisions, tell)
         asked: int | None = None
         finding_of_best = ""
+        shrinking = _shrinking(wish, trials, found, tell)
         try:
-            shrinking.run()
+            for shrinking in _steps(wish, trials, found, tell):
+                shrinking.run()
             finding_of_best = _last_run(wish, trials, shrinking, check)
         except Cancelled as cancelled:
             asked = cancelled.exit_code
@@ -133,54 +142,98 @@ def shrink_run(wish: Wish, tell: Callable[[str], None]) -> tuple[Shrunk, int | N
     return shrunk, asked
 
 
-def _found_again(
-    wish: Wish, trials: Trials, tell: Callable[[str], None]
-) -> tuple[str, str, Records]:
-    """The check that is violated again, what it says, and the decisions with which it is."""
+@dataclass(frozen=True)
+class _Found:
+    """The violation that came again, and with what."""
+
+    check: str
+    finding: str
+    scenario: Scenario
+    decisions: Records
+
+
+def _found_again(wish: Wish, trials: Trials, tell: Callable[[str], None]) -> _Found:
+    """The check that is violated again: without faults, with those recorded, or by the rules.
+
+    A stream that is stuck is waited for until the budget is over, so a shorter one is tried first.
+    """
     scenario = anywhere(load_scenario(wish.folder.scenario))
     recorded = read_repeatable(wish.folder.decisions)
+    nothing = np.zeros(0, dtype=DECISION)
+    hasty = scenario
+    ways = [
+        ("with its decisions", recorded),
+        ("by its rules and seed", None),
+    ]
+    if wish.order.fidelity == labs.SIM:
+        ways.insert(0, ("with no fault at all", nothing))
     seen: dict[str, str] = {}
-    for what, candidate in (
-        ("with its decisions", Candidate(scenario, recorded)),
-        ("by its rules and seed", Candidate(scenario)),
-    ):
-        tell(f"the run again, {what}, in {wish.order.fidelity}")
-        found = trials.violated(candidate)
-        check = next((each for each in wish.checks or found if each in found), None)
-        if check is not None:
-            tell(f"violated again: {check}: {found[check]}")
-            decisions = recorded if candidate.decisions is not None else trials.decisions()
-            return check, found[check], decisions
-        seen |= found
+    for what, decisions in ways:
+        for patient in [scenario] if hasty is scenario else [hasty, scenario]:
+            tell(f"the run again, {what}, in {wish.order.fidelity}")
+            found = trials.violated(Candidate(patient, decisions))
+            check = next((each for each in wish.checks or found if each in found), None)
+            if check is not None:
+                tell(f"violated again: {check}: {found[check]}")
+                made = trials.decisions() if decisions is None else decisions
+                return _Found(check, found[check], patient, made)
+            seen |= found
+            if decisions is nothing:
+                hasty = _hasty(trials, scenario)
+                break
     wanted = ", ".join(wish.checks) or "any check"
     other = f"; violated was {', '.join(seen)}" if seen else "; nothing was violated"
     raise NotFoundAgain(f"{wanted}: not violated again in {wish.order.fidelity}{other}")
 
 
-def _shrinking(
-    wish: Wish, trials: Trials, check: str, decisions: Records, tell: Callable[[str], None]
-) -> Shrinking:
-    scenario = anywhere(load_scenario(wish.folder.scenario))
-    own = wish.manifest.fidelity
-    fidelities = dict.fromkeys((wish.order.fidelity, own))
-    again = shlex.join(_command(wish))
+def _hasty(trials: Trials, scenario: Scenario) -> Scenario:
+    """A scenario whose streams have the time that they took when nothing disturbed them, and more.
+
+    The time of the last run; the scenario itself where they did not come to their end in it.
+    """
+    told = Simulation.read(trials.last.simulation)
+    if told is None or told.overran:
+        return scenario
+    wall_ns = told.simulated_ns * 3 // 2 + PATIENCE_NS
+    return _with_wall(scenario, wall_ns) if wall_ns < scenario.budget.wall_ns else scenario
+
+
+def _with_wall(scenario: Scenario, wall_ns: int) -> Scenario:
+    budget = scenario.budget.model_copy(update={"wall_ns": wall_ns})
+    return scenario.model_copy(update={"budget": budget})
+
+
+def _steps(
+    wish: Wish, trials: Trials, found: _Found, tell: Callable[[str], None]
+) -> Iterator[Shrinking]:
+    """The search; and once more with all patience, if what was found hastily is no failure."""
+    hasty = _shrinking(wish, trials, found, tell)
+    yield hasty
+    full = load_scenario(wish.folder.scenario).budget.wall_ns
+    if not hasty.is_sure and found.scenario.budget.wall_ns < full:
+        tell("once more, with all the time that the scenario allows")
+        scenario = _with_wall(found.scenario, full)
+        yield _shrinking(wish, trials, replace(found, scenario=scenario), tell)
+
+
+def _shrinking(wish: Wish, trials: Trials, found: _Found, tell: Callable[[str], None]) -> Shrinking:
+    name, check, seed = found.scenario.name, found.check, wish.order.seed
+    fidelities = dict.fromkeys((wish.order.fidelity, wish.manifest.fidelity))
     origin = Origin(
         document=read_document(wish.folder.scenario),
-        scenario=scenario,
-        decisions=decisions,
-        seed=wish.order.seed,
+        scenario=found.scenario,
+        decisions=found.decisions,
+        seed=seed,
         check=check,
         fidelity=tuple(fidelities),
-        about=(
-            f"The least of {scenario.name} with seed {wish.order.seed} that still violates {check}."
-        ),
+        about=f"The least of {name} with seed {seed} that still violates {check}.",
         header=(
             "Intent",
-            f"  What is left of {scenario.name}, seed {wish.order.seed}, when all is taken away",
+            f"  What is left of {name}, seed {seed}, when all is taken away",
             f"  without which {check} is violated all the same.",
             "",
             "Again",
-            f"  {again}",
+            f"  {shlex.join(_command(wish))}",
         ),
     )
     return Shrinking(
