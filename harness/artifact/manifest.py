@@ -82,6 +82,8 @@ class Manifest:
     "Name of the deliberate defect of the subject, in a run that tests the judge."
     mutant: str = ""
     "Name of the defect that was planted in the driver, in a run that tests the judge."
+    replays: str = ""
+    "Id of the run whose decisions this one repeats; empty when its rules decided."
     complete: bool = False
     "Set by the last step of a run: every phase was walked to its end."
     subjects: dict[str, SubjectFacts] = field(default_factory=dict)

@@ -6,6 +6,7 @@ runs/<suite-id>/               report.html  suite.json
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
     decisions.bin  ledger.json  verdict.json  relay.log  netem.json  netem.log
     host-events.json                        of a run whose hosts are paused or killed
+    replayed.bin  replay.json               of a run that repeats another's decisions
     simulation.json  simulator.log          in place of relay.log, of a simulated run
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
@@ -186,6 +187,16 @@ class RunDir:
     @property
     def decisions(self) -> Path:
         return self.path / "decisions.bin"
+
+    @property
+    def replayed(self) -> Path:
+        """The decisions that this run was to repeat, as `decisions` of the run that made them."""
+        return self.path / "replayed.bin"
+
+    @property
+    def replay(self) -> Path:
+        """How far they were repeated."""
+        return self.path / "replay.json"
 
     @property
     def ledger(self) -> Path:

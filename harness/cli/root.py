@@ -23,13 +23,16 @@ from harness.cli.driver_info import driver_info
 from harness.cli.errors import errors
 from harness.cli.exam import exam
 from harness.cli.explain import explain
+from harness.cli.from_capture import from_capture
 from harness.cli.judge import judge
 from harness.cli.list import list_scenarios
 from harness.cli.logbuffer import logbuffer
 from harness.cli.loss import loss
 from harness.cli.matrix import matrix
+from harness.cli.replay import replay
 from harness.cli.report import report
 from harness.cli.run import run
+from harness.cli.shrink import shrink
 from harness.cli.stat import stat
 from harness.cli.streams import streams
 from harness.cli.swarm import swarm
@@ -47,6 +50,9 @@ and duplicates exactly the frames that a scenario orders; the run is judged byte
   windtunnel swarm --seeds 2000           trials on virtual time, each chosen by its seed
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
+  windtunnel replay runs/<suite>/<run>    the same decisions about the same frames, once more
+  windtunnel shrink runs/<suite>/<run>    the smallest scenario that still fails as it did
+  windtunnel from-capture bad-night.pcap  a scenario with the losses that a capture shows
   windtunnel analyze lan/*.pcap           what captures tell of loss and repair
   windtunnel run netem/loss-bursts --kernel uml    with a kernel that has netem
   windtunnel doctor                       what this machine has, what will be used instead
@@ -114,7 +120,8 @@ def windtunnel(ctx: click.Context) -> None:
 
 
 ABOUT_RUNS = (
-    *(run, matrix, swarm, list_scenarios, explain, judge, report, decisions, analyze),
+    *(run, matrix, swarm, list_scenarios, explain, judge, report, decisions, replay),
+    *(shrink, from_capture, analyze),
     *(doctor, clean),
 )
 ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -141,7 +142,7 @@ def run(
     chosen = fidelity or default_fidelity()
     with failure.one_line():
         entries = _known(known)
-        tested = _tested(publisher, subscriber, mutant, chosen, out)
+        pair = tested(publisher, subscriber, mutant, chosen, out)
         with choose(as_json) as display:
             result = run_suite(
                 files,
@@ -153,13 +154,13 @@ def run(
                 on_event=display.on_event,
                 sabotage=sabotage,
                 backend=backend,
-                tested=tested,
+                tested=pair,
                 jobs=jobs,
                 known=entries,
             )
         report = write_report(result.suite_dir)
         _write_ci_files(result.suite_dir, junit, markdown)
-    _tell(result, report, as_json)
+    tell_runs(result, report, as_json)
     return result.exit_code
 
 
@@ -182,9 +183,7 @@ def _known(file: Path | None) -> "tuple[KnownFailure, ...]":
     return load_known(file, {*CHECKS, SUBJECT_LIVED}) if file is not None else ()
 
 
-def _tested(
-    publisher: str, subscriber: str, mutant: str | None, fidelity: str, out: Path
-) -> "Pair":
+def tested(publisher: str, subscriber: str, mutant: str | None, fidelity: str, out: Path) -> "Pair":
     """The drivers under test, and the right to make a lab for them."""
     from harness.orchestrate import peers, privileges
 
@@ -242,7 +241,20 @@ def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -
     return [*lines, *(click.style(f"NOTE: {remark}", bold=True) for remark in remarks)]
 
 
-def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
+def commands_again(result: "SuiteResult") -> list[str]:
+    """The one line that makes each run that failed again, as its folder has it."""
+    from harness.artifact.run_dir import RunDir
+
+    lines = []
+    for each in result.runs:
+        if each.outcome == "FAIL":
+            with suppress(OSError, IndexError):
+                lines.append(RunDir(each.run_dir).repro.read_text().splitlines()[0])
+    return lines
+
+
+def tell_runs(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
+    """What is to be said when all runs are made."""
     if as_json:
         document = {
             "kind": "suite",
@@ -252,11 +264,14 @@ def _tell(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
             "runs": [str(each.run_dir) for each in result.runs],
             "scenarios": [asdict(each) for each in result.scenarios],
             "remarks": result.remarks,
+            "again": commands_again(result),
         }
         click.echo(json.dumps(document))
     else:
         for line in suite_lines(result.scenarios, result.remarks):
             click.echo(line)
+        for again in commands_again(result):
+            click.echo(f"again: {again}")
         if report is not None:
             click.echo(f"report: {report}")
     if result.exit_code == exit_code.INTERRUPTED:

@@ -34,7 +34,10 @@ from harness.orchestrate.subject import OURS, Pair, Subject
 STORE = "planted"
 """Beside the compiled kernels."""
 PACKAGES = ("driver", "harness")
-UNCOMPILED = ("harness/cli/", "harness/exam/", "harness/orchestrate/", "harness/verdict/")
+UNCOMPILED = (
+    *("harness/cli/", "harness/exam/", "harness/orchestrate/"),
+    *("harness/replay/", "harness/verdict/"),
+)
 """Rooms that no process of a subject enters."""
 PROGRAMS = {"netns": ("-m", "driver.warm_up", "--mode", "SHARED", "--patience", "60")}
 """By fidelity, what compiles all that its subject's processes need. The simulator is one process,

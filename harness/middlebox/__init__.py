@@ -2,6 +2,7 @@
 
     prf          the keyed draw: same frame, same fate, whatever the timing
     rules        the case's faults as a table
+    fates        in a replay: what another run did to which frame, in place of rules
     sessions     what a frame's position is, and how often it has passed
     waiting      frames held back, by due time
     engine       datagram in, datagrams out, decisions and accounts: pure, no clock, no socket

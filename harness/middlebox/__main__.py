@@ -19,8 +19,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.artifact.decision import DecisionLogError, read_repeatable
 from harness.artifact.run_dir import RunDir
 from harness.middlebox import relay as loop
+from harness.middlebox.fates import FateError, Fates, compile_fates
 from harness.middlebox.neighbour import find_neighbour
 from harness.middlebox.packet import ENVELOPE_LENGTH_MAX
 from harness.middlebox.port import Port, PortError, open_port
@@ -62,7 +64,7 @@ def main() -> int:
         return _refuse(f"{arguments.case}: {error}")
     try:
         return _forward(case, arguments.interface, RunDir(arguments.out), stop)
-    except PortError as error:
+    except (PortError, DecisionLogError, FateError) as error:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{error.filename or 'the relay'}: {error.strerror}")
@@ -86,8 +88,9 @@ def _forward(case: Case, interfaces: Sequence[str], run_dir: RunDir, stop: Stop)
     if len(interfaces) != len(case.hosts):
         names = ", ".join(host.name for host in case.hosts)
         return _refuse(f"{len(interfaces)} interfaces: expected one for each of {names}")
+    fates = compile_fates(case, read_repeatable(run_dir.replayed)) if case.replays else None
     ports = [open_port(each) for each in interfaces]
-    relay, engine = assemble(case, ports)
+    relay, engine = assemble(case, ports, fates)
     run(relay, engine, 0, False)
     _address(case, ports, relay, stop)
     if stop.asked:
@@ -109,7 +112,7 @@ def _forward(case: Case, interfaces: Sequence[str], run_dir: RunDir, stop: Stop)
     return EXIT_HARNESS if complaints else 0
 
 
-def assemble(case: Case, ports: Sequence[Port]) -> tuple[Relay, Engine]:
+def assemble(case: Case, ports: Sequence[Port], fates: Fates | None = None) -> tuple[Relay, Engine]:
     """The relay and its engine for open interfaces; MAC addresses are still unknown."""
     length_max = max(port.packet_length_max for port in ports)
     relay = make_relay(
@@ -125,7 +128,10 @@ def assemble(case: Case, ports: Sequence[Port]) -> tuple[Relay, Engine]:
         weather=make_weather(case, length_max),
     )
     engine = make_engine(
-        case, datagram_length_max=length_max, envelope_length_max=ENVELOPE_LENGTH_MAX
+        case,
+        datagram_length_max=length_max,
+        envelope_length_max=ENVELOPE_LENGTH_MAX,
+        fates=fates,
     )
     return relay, engine
 

@@ -36,6 +36,7 @@ _PLACES = {
     "term-start": table.TERM_START,
     "term-end": table.TERM_END,
     "stream-end": table.STREAM_END,
+    "ranges": table.RANGES,
 }
 _CHANCES = {
     "independent": table.INDEPENDENT,
@@ -72,17 +73,27 @@ def compile_rules(
     rules = np.zeros(len(case.faults), dtype=RULE)
     chosen = np.zeros((len(rules), len(case.traffic) + 1), dtype=np.uint8)
     spans = np.zeros((len(rules), len(CLASSES), 2), dtype=np.int64)
-    forged = 0
+    forged = ranges = 0
     for index, (rule, fault) in enumerate(zip(rules, case.faults, strict=True)):
         _fill_selection(rule, fault, case.link_names)
         _fill_time(rule, fault.when)
         _fill_chance(rule, fault)
         _fill_action(rule, fault, forged)
         forged += len(fault.forged)
+        rule["first_range"], rule["ranges"] = ranges, len(fault.place.ranges)
+        ranges += len(fault.place.ranges)
         chosen[index, list(fault.ordinals) or slice(None)] = 1
         if fault.field:
             spans[index] = [_span(code, fault.field) for code in CLASSES]
     return rules, chosen, spans
+
+
+def compile_ranges(case: Case) -> NDArray[np.int64]:
+    """Begin and end of each range of all rules' lists, which are in order and do not overlap."""
+    found = [
+        (start, start + length) for fault in case.faults for start, length in fault.place.ranges
+    ]
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
 def _fill_selection(rule: Any, fault: FaultCase, link_names: tuple[str, ...]) -> None:

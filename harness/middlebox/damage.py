@@ -76,9 +76,13 @@ def send_damaged(
 def damage_detail(engine: Engine, buf: Any, link: int, frame: Encounter) -> int:
     """The first bit that is flipped in a frame, the bytes that are left of it, or 0.
 
-    The bit comes from the low end of a second draw, so it has nothing to do with the decision.
+    The bit comes from the low end of a second draw, so it has nothing to do with the decision. In a
+    replay it is the bit that was flipped then.
     """
     rule = engine.rules[frame.rule]
+    if frame.fate >= 0:
+        detail = int(engine.fates[frame.fate]["detail"])
+        return min(detail, frame.length) if rule["action"] == TRUNCATE else detail
     if rule["action"] == TRUNCATE:
         return int(rule["cut_to"])
     if rule["action"] != CORRUPT:

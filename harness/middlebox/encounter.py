@@ -5,6 +5,8 @@
     SM of no stream at all         the same: a receiver asks whoever sends there to tell of itself
     of no stream of the case       never chosen
 
+In a replay the table of fates is asked in place of the rules.
+
 Meeting a frame counts it, so a frame must be met exactly once. Refuses to know what actions do.
 """
 
@@ -16,6 +18,7 @@ from harness.dissect import layout
 from harness.dissect.bytes_at import i32_le
 from harness.dissect.frames import aligned, class_of_first, class_of_next, fill
 from harness.kernel import kernel
+from harness.middlebox import fates as told
 from harness.middlebox import sessions as known
 from harness.middlebox.chance import strikes
 from harness.middlebox.prf import subject
@@ -24,6 +27,7 @@ from harness.middlebox.selection import Met, looks_at
 from harness.middlebox.state import (
     FIRST_DATA_NS,
     FRAMES_IN,
+    IS_REPLAY,
     SEED,
     SESSION_OVERFLOWS,
     SESSIONS,
@@ -46,9 +50,11 @@ class Encounter(NamedTuple):
     session: int  # index of its session, or -1
     position: int  # or NO_POSITION
     attempt: int  # 0 without a position
+    order: int  # of appearance, 0 with a position
     place: int  # first byte of what it is about: for SM and NAK too; or NO_POSITION
     extent: int  # bytes that it is about, at least 1
     rule: int  # that strikes, or NO_RULE
+    fate: int  # index of the fate that strikes in a replay, or -1
 
 
 @kernel
@@ -82,7 +88,7 @@ def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) ->
     _read(row, buf, at, length, code)
     ordinal = _stream_ordinal(engine.streams, row, code)
     if ordinal == _NONE:
-        return Encounter(at, length, kind, _NONE, NO_POSITION, 0, NO_POSITION, 1, NO_RULE)
+        return Encounter(at, length, kind, _NONE, NO_POSITION, 0, 0, NO_POSITION, 1, NO_RULE, _NONE)
     if code == SETUP:
         _learn(engine, buf, at, link)
     session = _session(engine, link, code)
@@ -100,12 +106,18 @@ def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) ->
         order = int(engine.orders[link, kind, ordinal])
     flags = int(row["flags"])
     met = Met(link, kind, ordinal, session, flags, length, place, extent, attempt, order, now_ns)
-    rule = _first_that_strikes(engine, met)
+    rule, fate = NO_RULE, _NONE
+    if engine.state[IS_REPLAY] != 0:
+        fate = _fate(engine, met)
+        if fate != _NONE:
+            rule = int(engine.fates[fate]["rule"])
+    else:
+        rule = _first_that_strikes(engine, met)
     position = NO_POSITION
     if attempt != 0:
         position = place
         engine.reached[ordinal] = max(engine.reached[ordinal], place + extent)
-    return Encounter(at, length, kind, session, position, attempt, place, extent, rule)
+    return Encounter(at, length, kind, session, position, attempt, order, place, extent, rule, fate)
 
 
 @kernel
@@ -181,6 +193,22 @@ def _first_that_strikes(engine: Engine, met: Met) -> int:
                 engine.tallies[rule, STRUCK] += 1
                 return rule
     return NO_RULE
+
+
+@kernel
+def _fate(engine: Engine, met: Met) -> int:
+    """The fate of a frame that struck it in the run that is replayed, or -1."""
+    number, place = 0, met.order
+    if met.attempt != 0:
+        number, place = int(engine.sessions[met.session]["number"]), met.place
+    what = told.kind_of_frame(met.link, met.kind, met.ordinal, number)
+    found = told.find(engine.fates, what, place, met.attempt)
+    if found != _NONE:
+        fate = engine.fates[found]
+        fate["is_met"] = 1
+        engine.tallies[fate["rule"], TRIED] += 1
+        engine.tallies[fate["rule"], STRUCK] += 1
+    return found
 
 
 @kernel

@@ -210,6 +210,8 @@ def _log(engine: Engine, buf: Any, link: int, now_ns: int, frame: Encounter, act
     entry["attempt"] = frame.attempt
     entry["delay_ns"] = rule["delay_ns"]
     entry["detail"] = damage_detail(engine, buf, link, frame)
+    entry["order"] = frame.order
+    entry["session"] = engine.sessions[frame.session]["number"] if frame.attempt != 0 else 0
     engine.state[DECISIONS] += 1
 
 

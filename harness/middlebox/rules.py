@@ -20,7 +20,7 @@ NOWHERE = -1
 """In place of a stream ordinal: the rule waits for no point of a stream."""
 
 # What `place` may be.
-ANYWHERE, RANGE, TERM_START, TERM_END, STREAM_END = range(5)
+ANYWHERE, RANGE, TERM_START, TERM_END, STREAM_END, RANGES = range(6)
 # What `chance` may be.
 INDEPENDENT, TWO_STATES, FOUR_STATES = range(3)
 # What `ending` may be.
@@ -38,6 +38,8 @@ RULE = np.dtype(
         ("place_start", "<i8"),
         ("place_length", "<i8"),
         ("place_every", "<i8"),  # 0: once
+        ("first_range", "<i8"),  # index of the first of a list of ranges
+        ("ranges", "<i8"),  # count of the list
         ("order_first", "<i8"),  # counted from 1, as attempts are
         ("order_last", "<i8"),
         ("order_every", "<i8"),

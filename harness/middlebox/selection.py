@@ -15,6 +15,7 @@ from harness.middlebox.rules import (
     ANYWHERE,
     NOWHERE,
     RANGE,
+    RANGES,
     STREAM_END,
     TERM_END,
     TERM_START,
@@ -81,6 +82,8 @@ def _is_in_place(engine: Engine, record: Any, met: Met) -> bool:
     kind = record["place"]
     if kind == RANGE:
         return _overlaps(record, met.place, end)
+    if kind == RANGES:
+        return _overlaps_one(engine.ranges, record["first_range"], record["ranges"], met.place, end)
     if kind == STREAM_END:
         return bool(end == engine.stream_ends[met.ordinal])
     term_length = engine.sessions[met.session]["term_length"]
@@ -103,6 +106,22 @@ def _overlaps(record: Any, begin: int, end: int) -> bool:
     # The first repetition that ends behind `begin`: it overlaps if it starts before `end`.
     turn = max(0, (begin - start - length) // every + 1)
     return bool(start + turn * every < end)
+
+
+@kernel
+def _overlaps_one(ranges: Any, first: int, count: int, begin: int, end: int) -> bool:
+    """Whether one of a list of ranges in order has a byte from `begin` up to `end`.
+
+    Shapes: ranges int64[n, 2]: begin and end
+    """
+    low, high = first, first + count
+    while low < high:
+        middle = (low + high) // 2
+        if ranges[middle, 1] <= begin:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < first + count and ranges[low, 0] < end)
 
 
 @kernel

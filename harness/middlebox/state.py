@@ -11,7 +11,8 @@ import numpy as np
 from harness.artifact.decision import DECISION
 from harness.dissect.frames import FRAME, FRAME_ALIGNMENT
 from harness.kernel import kernel
-from harness.middlebox.compile import compile_rules, compile_templates, stream_ends
+from harness.middlebox.compile import compile_ranges, compile_rules, compile_templates, stream_ends
+from harness.middlebox.fates import FATE, Fates
 from harness.middlebox.outbox import Outbox, make_outbox
 from harness.middlebox.rules import CLASSES
 from harness.middlebox.sessions import SESSION, region_slots
@@ -29,8 +30,8 @@ FRAME_COLUMNS = 9
 TRIED, STRUCK = range(2)
 # Cells of `state`.
 SEED, SESSIONS, SLOTS, DECISIONS, KEPT, KEPT_BYTES, HOLD_OVERFLOWS, SESSION_OVERFLOWS = range(8)
-FIRST_DATA_NS, COPIES_MAX, FORGED_MAX, FORGED_BYTES_MAX = range(8, 12)
-STATE_CELLS = 12
+FIRST_DATA_NS, COPIES_MAX, FORGED_MAX, FORGED_BYTES_MAX, IS_REPLAY = range(8, 13)
+STATE_CELLS = 13
 
 SESSIONS_PER_STREAM = 8
 """Room for publications that come and go; each has a region of the attempts table."""
@@ -62,6 +63,8 @@ class Engine(NamedTuple):
     rules: Any  # RULE, in file order
     chosen_streams: Any  # uint8[rule, stream ordinal]: 1 where a rule looks; last, at no stream's
     spans: Any  # int64[rule, class index, 2]: first bit and count of the field that it damages
+    ranges: Any  # int64[n, 2]: begins and ends of all rules' lists of positions, one list a rule
+    fates: Any  # FATE, sorted by frame: what a replay does, whatever the rules look at
     templates: Any  # TEMPLATE, of all rules one behind the other
     patches: Any  # PATCH, of all templates one behind the other
     template_buf: Any  # uint8, the bytes of all templates
@@ -85,8 +88,13 @@ class Engine(NamedTuple):
     state: Any  # int64, one cell each
 
 
-def make_engine(case: Case, *, datagram_length_max: int, envelope_length_max: int) -> Engine:
-    """An engine for a case, for datagrams and envelopes up to a length."""
+def make_engine(
+    case: Case, *, datagram_length_max: int, envelope_length_max: int, fates: Fates | None = None
+) -> Engine:
+    """An engine for a case, for datagrams and envelopes up to a length.
+
+    With `fates` it does to each frame what they say, and rules only say how that is done.
+    """
     rules, chosen_streams, spans = compile_rules(case)
     templates, patches, template_buf = compile_templates(case)
     state = np.zeros(STATE_CELLS, dtype=np.int64)
@@ -94,6 +102,7 @@ def make_engine(case: Case, *, datagram_length_max: int, envelope_length_max: in
     state[COPIES_MAX] = max((fault.copies for fault in case.faults), default=1)
     state[FORGED_MAX] = max((len(fault.forged) for fault in case.faults), default=0)
     state[FORGED_BYTES_MAX] = len(template_buf)
+    state[IS_REPLAY] = 0 if fates is None else 1
     slot_length = datagram_length_max + envelope_length_max
     slots = max(64, min(WAITING_SLOTS, WAITING_BYTES_MAX // slot_length))
     frames_max = 1 + datagram_length_max // FRAME_ALIGNMENT
@@ -109,6 +118,8 @@ def make_engine(case: Case, *, datagram_length_max: int, envelope_length_max: in
         rules=rules,
         chosen_streams=chosen_streams,
         spans=spans,
+        ranges=compile_ranges(case),
+        fates=np.zeros(0, dtype=FATE) if fates is None else fates,
         templates=templates,
         patches=patches,
         template_buf=template_buf,

@@ -45,8 +45,22 @@ class Made:
     ended_ns: int
 
 
+Begin = Callable[[Order, Tell], tuple[Lab, Run]]
+"""Gives an order its lab, not yet up, and its run."""
+
+
+def begin_alone(order: Order, tell: Tell) -> tuple[Lab, Run]:
+    """A lab and processes of its own for a run."""
+    lab = lab_of(order)
+    return lab, (SimulatedRun if order.fidelity == labs.SIM else Run)(order, lab, tell)
+
+
 def make_run(
-    order: Order, tell: Tell, cancellation: Cancellation, on_made: Callable[[Made], None]
+    order: Order,
+    tell: Tell,
+    cancellation: Cancellation,
+    on_made: Callable[[Made], None],
+    begin: Begin = begin_alone,
 ) -> None:
     """Make one run and judge it; raises Cancelled after all is tidied up and told."""
     started_ns = time.time_ns()
@@ -54,17 +68,16 @@ def make_run(
     try:
         order.folder.make()
         tell(kind="run")
-        _walk(order, tell, cancellation)
+        _walk(order, tell, cancellation, begin)
         tell(kind="phase", phase="judge")
         outcome, reason = _judged(order.folder)
     finally:
         on_made(Made(outcome, reason, started_ns, time.time_ns()))
 
 
-def _walk(order: Order, tell: Tell, cancellation: Cancellation) -> None:
+def _walk(order: Order, tell: Tell, cancellation: Cancellation, begin: Begin) -> None:
     """Walk one run's phases, leaving a manifest and an empty machine whatever happens."""
-    lab = _lab(order)
-    run = (SimulatedRun if order.fidelity == labs.SIM else Run)(order, lab, tell)
+    lab, run = begin(order, tell)
     hurry = True
     try:
         if order.fidelity not in order.scenario.fidelity:
@@ -108,7 +121,8 @@ def _require_timeouts(order: Order) -> None:
             raise Unsupported(text)
 
 
-def _lab(order: Order) -> Lab:
+def lab_of(order: Order) -> Lab:
+    """The lab of a run, not yet up."""
     scenario = order.scenario
     laid_out = topology.build(
         order.run_id,

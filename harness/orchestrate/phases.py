@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness.artifact.agreement import agreement
+from harness.artifact.decision import read_decisions
 from harness.artifact.host_facts import SnmpFacts, udp_lines
 from harness.artifact.manifest import Manifest, Phase, SubjectFacts
 from harness.artifact.run_dir import RunDir
@@ -59,6 +61,18 @@ Tell = Callable[..., None]
 
 
 @dataclass(frozen=True)
+class Replayed:
+    """The decisions that a run is to repeat."""
+
+    run_id: str
+    """Of the run that made them."""
+
+    decisions: Path
+    command: tuple[str, ...]
+    """What makes this replay again."""
+
+
+@dataclass(frozen=True)
 class Order:
     """Everything that is known about a run before it begins."""
 
@@ -74,6 +88,9 @@ class Order:
     sabotage: str
     runs: Path
     """The folder of all runs, which a lab can see and in which it notes what it changes."""
+
+    replayed: Replayed | None = None
+    """What decides in place of the scenario's rules, if anything does."""
 
     def side(self, host: str) -> str:
         """Which side of the pair a host is."""
@@ -112,6 +129,7 @@ class Run:
             host_facts=facts.host_facts(),
             sabotage=order.sabotage,
             mutant=order.tested.mutant,
+            replays="" if order.replayed is None else order.replayed.run_id,
         )
 
     # ---- the way forward ----
@@ -162,6 +180,9 @@ class Run:
             addresses=addresses,
             payload=payload,
         )
+        if order.replayed is not None:
+            shutil.copyfile(order.replayed.decisions, folder.replayed)
+            self._case = self._case.model_copy(update={"replays": order.replayed.run_id})
         self._case.write(folder.case)
 
     def _start(self) -> None:
@@ -307,6 +328,7 @@ class Run:
         self.manifest.processes = [each.facts(folder.path) for each in self._watched]
         self.manifest.host_facts["steal_ticks"] = facts.steal_ticks() - self._steal_ticks
         self._note_versions()
+        self._note_agreement()
         for host in self._hosts:
             log = folder.capture_log(host)
             if log.exists():
@@ -320,6 +342,15 @@ class Run:
                     self.manifest.errors.append(f"statistics of host {host}: {error}")
                     continue
                 SnmpFacts(self._snmp_before[host], after).write(folder.host(host).snmp)
+
+    def _note_agreement(self) -> None:
+        """Note how far the decisions of another run were repeated, if they were to be."""
+        if self.order.replayed is None:
+            return
+        folder = self.order.folder
+        ordered, made = read_decisions(folder.replayed), read_decisions(folder.decisions)
+        if ordered is not None and made is not None:
+            agreement(self.order.replayed.run_id, ordered, made).write(folder.replay)
 
     def _note_versions(self) -> None:
         """Note what each driver says of its build, for people also beside the command."""

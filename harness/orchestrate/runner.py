@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 from harness.artifact.run_dir import new_suite_id
 from harness.orchestrate import labs, payload, pool, subject
@@ -20,7 +21,7 @@ from harness.orchestrate.event import OnEvent, RunEvent, ignore
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.one_run import Made
 from harness.orchestrate.payload import Payload
-from harness.orchestrate.phases import Fidelity, Order
+from harness.orchestrate.phases import Fidelity, Order, Replayed
 from harness.orchestrate.subject import OURS_WITH_OURS, Pair
 from harness.orchestrate.suite import (
     Circumstances,
@@ -62,6 +63,11 @@ def _with(scenario: Scenario, backend: Backend | None) -> Scenario:
     return scenario.model_copy(update={"network": scenario.network.with_backend(backend)})
 
 
+def anywhere(scenario: Scenario) -> Scenario:
+    """A scenario that may be tried at every fidelity, whatever its file says."""
+    return scenario.model_copy(update={"fidelity": get_args(Fidelity)})
+
+
 def run_suite(
     scenarios: Sequence[Path],
     *,
@@ -76,8 +82,11 @@ def run_suite(
     jobs: int = 1,
     known: Sequence[KnownFailure] = (),
     backend: Backend | None = None,
+    replayed: Replayed | None = None,
 ) -> SuiteResult:
     """Make and judge every run of every scenario, at most `jobs` of them at once.
+
+    With `replayed` another run's decisions are repeated, and the scenario may run anywhere.
 
     Raises ScenarioError (a file is wrong) or LabError (this machine cannot make any run) before
     anything is started. Afterwards every outcome is in the result, and a signal ends the suite
@@ -86,11 +95,13 @@ def run_suite(
     if sabotage is not None and sabotage not in subject.SABOTAGES:
         raise ValueError(f"sabotage {sabotage!r}: expected one of {', '.join(subject.SABOTAGES)}")
     planned = plan(scenarios, seed, seeds, backend)
+    if replayed is not None:
+        planned = [replace(each, scenario=anywhere(each.scenario)) for each in planned]
     labs.require(fidelity)
     out = out.resolve()
     try:
         sent = payload_of(out / PAYLOAD_STORE, payload_file)
-        common = Circumstances(out, fidelity, sent, sabotage or "", tested, tuple(known))
+        common = Circumstances(out, fidelity, sent, sabotage or "", tested, tuple(known), replayed)
         suite = SuiteUnderWay(out / new_suite_id(datetime.now(UTC)), common)
         _make_runs(suite, [suite.order(each) for each in planned], jobs, on_event)
     except OSError as error:

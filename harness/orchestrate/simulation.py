@@ -22,7 +22,7 @@ from harness.orchestrate.phases import READY_TIMEOUT_S, STOP_TIMEOUT_S, Run
 from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import Keeper, LocalProcess
 from harness.orchestrate.state import LabState
-from harness.orchestrate.subject import OURS, UNSUPPORTED_EXIT_CODE, simulator_command
+from harness.orchestrate.subject import OURS, UNSUPPORTED_EXIT_CODE, Pair, simulator_command
 from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed, Watched
 from harness.topology.model import Topology
@@ -110,6 +110,20 @@ class SimulatedLab:
             self._keeper = None
 
 
+def planted_variables(tested: Pair) -> dict[str, str]:
+    """What a process needs so that the defect planted in either subject is in its driver.
+
+    Hosts share the process, so both have it; it matters on the side whose work it spoils.
+    """
+    return {
+        name: value
+        for each in tested
+        if each.mutant
+        for name, value in each.environment.items()
+        if OURS.environment.get(name) != value
+    }
+
+
 class SimulatedRun(Run):
     """A run whose traffic is one process's affair."""
 
@@ -131,24 +145,23 @@ class SimulatedRun(Run):
             memory=self.lab.shared_memory(MID),
             sabotage=self.order.sabotage,
         )
-        running = self._spawn(ROLE, MID, argv, folder.simulator_log, self._planted())
+        running = self._spawn(
+            ROLE, MID, argv, folder.simulator_log, planted_variables(self.order.tested)
+        )
         self._follow(running)
-        code = running.process.poll()
+        self._conclude(running.process.poll(), running.process.tail(1), running.died())
+
+    def _conclude(self, code: int | None, words: str, died: str) -> None:
+        """Raise what an exit code stands for, unless the streams went to their end."""
         if code == UNSUPPORTED_EXIT_CODE:
-            raise Unsupported(running.process.tail(1) or "the simulator says that it cannot")
+            raise Unsupported(words or "the simulator says that it cannot")
         if code not in (0, SUBJECT_FAILED):
-            raise RunFailed(running.died(), ours=True)
+            raise RunFailed(died, ours=True)
         told = self._told()
         if told is not None and told.overran:
             raise Overran(told.overran)
         if code:
-            raise RunFailed(running.died(), ours=False)
-
-    def _planted(self) -> dict[str, str]:
-        """The variables of a driver with a planted defect: of both hosts, for they share it."""
-        mutated = [each for each in self.order.tested if each.mutant]
-        where = self.lab.python(MID), self.lab.shared_memory(MID)
-        return mutated[0].variables(*where) if mutated else {}
+            raise RunFailed(died, ours=False)
 
     def _follow(self, running: Watched) -> None:
         """Pass its progress on until it ends; the budget is its own affair, in simulated time."""

@@ -20,7 +20,7 @@ from harness.artifact.suite import ScenarioResult, Suite, SuiteRun
 from harness.orchestrate.cancel import Cancelled
 from harness.orchestrate.one_run import CANCELLED, Made
 from harness.orchestrate.payload import Payload
-from harness.orchestrate.phases import Fidelity, Order
+from harness.orchestrate.phases import Fidelity, Order, Replayed
 from harness.orchestrate.score import Score
 from harness.orchestrate.subject import OURS, OURS_WITH_OURS, Pair
 from harness.scenario.known import KnownFailure
@@ -76,6 +76,7 @@ class Circumstances:
     sabotage: str = ""
     tested: Pair = OURS_WITH_OURS
     known: tuple[KnownFailure, ...] = ()
+    replayed: Replayed | None = None
 
 
 class SuiteUnderWay:
@@ -113,6 +114,7 @@ class SuiteUnderWay:
             tested=common.tested,
             sabotage=common.sabotage,
             runs=common.out,
+            replayed=common.replayed,
         )
 
     def note(self, order: Order, made: Made) -> SuiteRun:
@@ -139,6 +141,8 @@ class SuiteUnderWay:
     def _command(self, planned: Planned) -> tuple[str, ...]:
         """Return the command that makes this one run again."""
         common = self._common
+        if common.replayed is not None:
+            return common.replayed.command
         command = ["windtunnel", "run", str(planned.file)]
         command += ["--fidelity", common.fidelity, "--seed", str(planned.seed), "--seeds", "1"]
         for side, tested in zip(("publisher", "subscriber"), common.tested, strict=True):

@@ -80,6 +80,8 @@ class Case(Part):
     """What befalls the hosts."""
     timeouts: TimeoutsCase = DEFAULT_TIMEOUTS
     """Of drivers and clients."""
+    replays: str = ""
+    """The run whose decisions decide in place of the rules; empty when the rules do."""
 
     @property
     def link_names(self) -> tuple[str, ...]:

@@ -49,6 +49,9 @@ def choice_lines(fault: FaultCase, stream_ids: list[int]) -> Iterator[str]:
         again = f", again every {format_bytes(fault.place.every)}" if fault.place.every else ""
         length, start = format_bytes(fault.place.length), format_bytes(fault.place.start)
         yield f"{length} at position {start}{again}"
+    elif fault.place.kind == "ranges":
+        total_bytes = sum(length for _, length in fault.place.ranges)
+        yield f"in {len(fault.place.ranges)} ranges, {format_bytes(total_bytes)} together"
     elif fault.place.kind != "anywhere":
         yield _PLACES[fault.place.kind]
     for name in ("attempt", "order"):

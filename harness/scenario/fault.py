@@ -8,6 +8,7 @@ For each frame the rules are tried in file order, and the first that fires decid
 says what was written; `resolve` makes it exact.
 """
 
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -25,6 +26,7 @@ COUNT_MAX = 1 << 31
 LinkPattern = Annotated[
     str, Field(pattern=r"^(both|(\*|[a-z0-9][a-z0-9-]*)->(\*|[a-z0-9][a-z0-9-]*))$")
 ]
+RANGES_MAX = 100_000
 
 
 class Where(Table):
@@ -50,8 +52,18 @@ class Flags(Table):
     """Flags that are not set; default any."""
 
 
+class Span(Table):
+    """One range of many."""
+
+    start: Bytes = Field(alias="from")
+    """Position of its first byte."""
+
+    length: Bytes = Field(gt=0)
+    """Bytes of the range; a frame matches if it overlaps it."""
+
+
 class Place(Table):
-    """Which part of the stream: a range, a range again and again, or one special frame."""
+    """Which part of the stream: ranges, a range again and again, or one special frame."""
 
     start: Bytes | None = Field(default=None, alias="from")
     """Position of the range's first byte; default 0B."""
@@ -65,11 +77,23 @@ class Place(Table):
     at: Literal["term-start", "term-end", "stream-end"] | None = None
     """The first or the last frame of each term, or the very last frame of the stream."""
 
+    ranges: tuple[Span, ...] | None = Field(
+        default=None, strict=False, min_length=1, max_length=RANGES_MAX
+    )
+    """A list of ranges, in the order of the stream; they may touch and not overlap."""
+
     @model_validator(mode="after")
     def _one_kind(self) -> "Place":
         ranged = self.start is not None or self.length is not None or self.every is not None
-        if ranged == (self.at is not None):
-            raise ValueError("expected a range (from, length, every) or at, one of the two")
+        if [ranged, self.at is not None, self.ranges is not None].count(True) != 1:
+            raise ValueError("expected a range (from, length, every), ranges or at, one of them")
+        spans = self.ranges or ()
+        for before, after in pairwise(spans):
+            if before.start + before.length > after.start:
+                raise ValueError(
+                    f"expected ranges in order and apart, found {after.start}B behind "
+                    f"{before.start}B with {before.length}B"
+                )
         if ranged and self.length is None and self.every is None:
             raise ValueError("expected the length of the range, or every")
         if self.every is not None and (self.length or 1) > self.every:

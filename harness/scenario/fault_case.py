@@ -18,7 +18,7 @@ from harness.scenario.part import Part
 
 LinkName = str
 """Of a link direction, as a case gives it."""
-PlaceKind = Literal["anywhere", "range", "term-start", "term-end", "stream-end"]
+PlaceKind = Literal["anywhere", "range", "ranges", "term-start", "term-end", "stream-end"]
 Ending = Literal["time", "frames", "advance", "consumed", "repeated"]
 
 
@@ -30,6 +30,8 @@ class PlaceCase(Part):
     length: int = 1
     every: int = 0
     """0: once."""
+    ranges: tuple[tuple[int, int], ...] = ()
+    """Begin and length of each range of a list, in order and apart."""
 
 
 class CountCase(Part):
@@ -180,6 +182,9 @@ def _place(what: What) -> PlaceCase:
         return PlaceCase()
     if what.position.at is not None:
         return PlaceCase(kind=what.position.at)
+    if what.position.ranges is not None:
+        spans = tuple((each.start, each.length) for each in what.position.ranges)
+        return PlaceCase(kind="ranges", ranges=spans)
     return PlaceCase(
         kind="range",
         start=what.position.start or 0,

@@ -2,6 +2,7 @@
 
     python -m harness.simulator run --case case.json --out DIR --memory DIR [--sabotage NAME]
     python -m harness.simulator swarm --seed ROOT --seeds N --memory DIR [--jobs J] ...
+    python -m harness.simulator serve --fd N --memory DIR
     python -m harness.simulator warm-up
 
 `run` leaves the run folder of one case; prints `ready` when all have subscribed, `simulated
@@ -11,6 +12,8 @@ what the case asks for.
 
 `swarm` makes trials and prints the bad ones. Exit codes: 0 none, 1 a violation, 2 a wrong command
 line, 3 a defect of the simulator.
+
+`serve` makes one run after the other, as `run` does, for the process that holds the other end.
 """
 
 from __future__ import annotations
@@ -41,10 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--memory", type=Path, required=True, help="where the drivers' files go")
     run.add_argument("--sabotage", default="", help="what to do wrong")
     _add_swarm(commands)
+    serve = commands.add_parser("serve", help="cases that come through a descriptor")
+    serve.add_argument("--fd", type=int, required=True, help="of the socket")
+    serve.add_argument("--memory", type=Path, required=True, help="where the drivers' files go")
     commands.add_parser("warm-up", help="every kernel of the simulator into the cache")
     given = parser.parse_args(arguments)
     if given.command == "warm-up":
         return _warm_up()
+    if given.command == "serve":
+        return _serve(given)
     try:
         return _run(parser, given) if given.command == "run" else _swarm(given)
     except KeyboardInterrupt:
@@ -61,6 +69,13 @@ def _warm_up() -> int:
         if text:
             print(text, file=sys.stderr)
     return HARNESS if result.violation or result.defect else 0
+
+
+def _serve(given: argparse.Namespace) -> int:
+    from harness.simulator.service import serve
+
+    serve(given.fd, given.memory)
+    return 0
 
 
 def _add_swarm(commands: Any) -> None:

@@ -19,12 +19,13 @@ import numpy as np
 
 from driver.base.errors import DriverError
 from driver.command.command_type import ErrorCode
-from harness.artifact.decision import LINKS
+from harness.artifact.decision import LINKS, read_repeatable
 from harness.artifact.host_facts import SnmpFacts
 from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import ProcessExit
 from harness.artifact.run_dir import RunDir
 from harness.artifact.simulation import Simulation
+from harness.middlebox.fates import compile_fates
 from harness.middlebox.report import DecisionLog, link_account, rule_accounts, weather_account
 from harness.middlebox.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS
 from harness.middlebox.weather import is_on
@@ -92,9 +93,10 @@ class Rehearsal:
     def run(self) -> int:
         """Make the run and leave its files. Returns 0, or 1 if the subject failed."""
         case, folder = self._case, self._folder
+        fates = compile_fates(case, read_repeatable(folder.replayed)) if case.replays else None
         with (
             ExitStack() as closing,
-            open_world(case, self._memory, tape_length=TAPE_BYTES) as world,
+            open_world(case, self._memory, tape_length=TAPE_BYTES, fates=fates) as world,
         ):
             captures = Captures(folder, [each.name for each in case.hosts], world.kernel.events)
             decisions = DecisionLog(folder.decisions)

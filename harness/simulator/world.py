@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.middlebox.fates import Fates
 from harness.middlebox.state import DECISIONS, make_engine
 from harness.middlebox.weather import make_weather
 from harness.scenario.case import Case
@@ -115,10 +116,12 @@ def open_world(
     idle_max_ns: int = IDLE_MAX_NS,
     shell_interval_ns: int = SHELL_INTERVAL_NS,
     counters_watched: int = COUNTERS_WATCHED,
+    fates: Fates | None = None,
 ) -> Iterator[SimulatedWorld]:
     """Make the two hosts of a case and what joins them; the drivers' files lie in `folder`.
 
-    `folder` should be in memory; all that is put there is gone at the end.
+    `folder` should be in memory; all that is put there is gone at the end. With `fates` the
+    middlebox repeats what they say.
     """
     chance = random.Random(f"world {case.seed}")
     longest = max(DATAGRAM_LENGTH_MIN, *(each.mtu for each in case.traffic), 0)
@@ -147,7 +150,10 @@ def open_world(
             left=left.agents,
             right=right.agents,
             engine=make_engine(
-                case, datagram_length_max=longest, envelope_length_max=ENVELOPE_LENGTH
+                case,
+                datagram_length_max=longest,
+                envelope_length_max=ENVELOPE_LENGTH,
+                fates=fates,
             ),
             moved=make_moved_ports(),
             weather=make_weather(case, PACKET_HEADERS + longest),

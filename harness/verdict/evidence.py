@@ -125,6 +125,10 @@ class Evidence:
         return self._document(self.folder.host_events, read_happened)
 
     @cached_property
+    def replayed(self) -> Records | Missing:
+        return self._document(self.folder.replayed, read_decisions)
+
+    @cached_property
     def payload(self) -> NDArray[np.uint8] | Missing:
         return self._bytes(self.folder.payload)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from harness.artifact.agreement import agreement
 from harness.artifact.decision import ACTIONS
 from harness.artifact.frame_class import CODES, NAMES
 from harness.artifact.ledger import Ledger, LinkAccount, RuleAccount
@@ -132,7 +133,10 @@ def _differences(
 
 
 def faults_happened(evidence: Evidence) -> list[Finding]:
-    """Each rule was obeyed: it hit, and as often as was asked for, within what chance allows."""
+    """Each rule was obeyed: it hit, and as often as was asked for, within what chance allows.
+
+    Of a replay: what was decided is what another run's decisions said, about the same frames.
+    """
     name = "faults_happened"
     found = together(evidence.case, evidence.ledger, evidence.decisions)
     if isinstance(found, Missing):
@@ -141,12 +145,38 @@ def faults_happened(evidence: Evidence) -> list[Finding]:
     if len(decisions) and int(decisions["rule"].max()) >= len(case.faults):
         where = evidence.name_of(evidence.folder.decisions)
         return [could_not_look(name, Missing(where, "names a rule that the case lacks", True))]
+    if case.replays:
+        return [_decisions_repeated(evidence, case, ledger, decisions)]
     if not case.faults:
         return [passed(name, "the case orders no faults")]
     return [
         _rule_obeyed(evidence, case, index, fault, ledger, decisions)
         for index, fault in enumerate(case.faults)
     ]
+
+
+def _decisions_repeated(
+    evidence: Evidence, case: Case, ledger: Ledger, decisions: Records
+) -> Finding:
+    name = "faults_happened"
+    where = tuple(
+        evidence.name_of(each) for each in (evidence.folder.replayed, evidence.folder.decisions)
+    )
+    ordered = evidence.replayed
+    if isinstance(ordered, Missing):
+        return could_not_look(name, ordered)
+    found = agreement(case.replays, ordered, decisions)
+    facts = {"hits": found.repeated, "eligible": found.ordered}
+    struck = sum(each.struck for each in ledger.rules.values())
+    if struck != len(decisions):
+        text = f"the ledger tells of {struck} decisions, the log has {len(decisions)}"
+        return Finding(name, Outcome.HARNESS, text, "", where, facts=facts)
+    if found.added:
+        text = f"{found.added} decisions were made that nobody ordered"
+        return Finding(name, Outcome.HARNESS, text, "", where, facts=facts)
+    if found.ordered and not found.repeated:
+        return Finding(name, Outcome.INCONCLUSIVE, found.text, "", where, facts=facts)
+    return passed(name, found.text, evidence=where, facts=facts)
 
 
 def _rule_obeyed(

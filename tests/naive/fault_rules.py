@@ -69,6 +69,8 @@ class NaiveFrame:
     term_length: int = 0
     place: int = -1
     attempt: int = 0
+    order: int = 0
+    told_detail: object = None
 
     def __post_init__(self):
         self.frame_length, _, self.flags, self.code = struct.unpack_from("<iBBH", self.raw)
@@ -86,6 +88,10 @@ class NaiveFrame:
                 (self.receiver_id,) = struct.unpack_from("<q", self.raw, 28)
 
     @property
+    def class_code(self):
+        return 0x100 if self.name == "HEARTBEAT" else self.code
+
+    @property
     def extent(self):
         if self.name in ("DATA", "PAD"):
             return (self.frame_length + 31) // 32 * 32
@@ -93,10 +99,11 @@ class NaiveFrame:
 
 
 class NaiveRules:
-    """All rules of a case, and what they remember."""
+    """All rules of a case, and what they remember; or the decisions that are repeated."""
 
-    def __init__(self, case):
+    def __init__(self, case, replayed=None):
         self.case = case
+        self.replayed = None if replayed is None else [dict(each) for each in replayed]
         self.streams = sorted(traffic.stream_id for traffic in case.traffic)
         self.orders, self.chains, self.reached, self.awake = {}, {}, {}, {}
         self.tallies = {fault.id: [0, 0] for fault in case.faults}
@@ -120,6 +127,9 @@ class NaiveRules:
         if not frame.attempt:
             key = (frame.link, frame.name, ordinal)
             order = self.orders[key] = self.orders.get(key, 0) + 1
+        frame.order = order
+        if self.replayed is not None:
+            return self._strike_again(frame)
         struck = None
         for rule, fault in enumerate(self.case.faults):
             if self._looks_at(rule, fault, frame, ordinal, order):
@@ -132,6 +142,25 @@ class NaiveRules:
             end = frame.place + frame.extent
             self.reached[ordinal] = max(self.reached.get(ordinal, 0), end)
         return struck
+
+    def _strike_again(self, frame):
+        """The fault that struck the same frame in the run that is replayed, or None."""
+        for told in self.replayed:
+            same = told["link"] == frame.link and told["stream_id"] == frame.stream_id
+            same = same and told["frame_type"] == frame.class_code
+            if frame.attempt:
+                name = (frame.number, frame.place, frame.attempt)
+                same = same and (told["session"], told["position"], told["attempt"]) == name
+            else:
+                same = same and told["position"] == -1 and told["order"] == frame.order
+            if same:
+                self.replayed.remove(told)
+                fault = self.case.faults[told["rule"]]
+                self.tallies[fault.id][0] += 1
+                self.tallies[fault.id][1] += 1
+                frame.told_detail = told["detail"]
+                return fault
+        return None
 
     def _looks_at(self, rule, fault, frame, ordinal, order):
         links = self.case.link_names
@@ -164,6 +193,8 @@ class NaiveRules:
             return begin % frame.term_length == 0
         if place.kind == "term-end":
             return end % frame.term_length == 0
+        if place.kind == "ranges":
+            return any(begin < at + length and at < end for at, length in place.ranges)
         for turn in count():
             start = place.start + turn * place.every
             if begin < start + place.length and start < end:
@@ -226,6 +257,9 @@ class NaiveRules:
 
     def detail(self, fault, frame):
         """The bytes that are left, or the first flipped bit."""
+        if frame.told_detail is not None:
+            longest = len(frame.raw) if fault.action == "truncate" else frame.told_detail
+            return min(frame.told_detail, longest)
         if fault.action == "truncate":
             return fault.cut_to_bytes
         if fault.action != "corrupt":

@@ -71,9 +71,10 @@ class NaiveMiddlebox:
     datagrams: dict = field(default_factory=dict)
     frames: dict = field(default_factory=dict)
     order: int = 0
+    replayed: object = None
 
     def __post_init__(self):
-        self.rules = NaiveRules(self.case)
+        self.rules = NaiveRules(self.case, self.replayed)
 
     def offer(self, envelope, datagram, link, now_ns):
         """Take one datagram from a link direction."""
@@ -241,9 +242,10 @@ class NaiveMiddlebox:
             {
                 "time_ns": frame.now_ns,
                 "rule": self.case.faults.index(fault),
+                "session": frame.number if frame.attempt else 0,
                 "action": action,
                 "link": frame.link,
-                "frame_type": 0x100 if frame.name == "HEARTBEAT" else frame.code,
+                "frame_type": frame.class_code,
                 "flags": frame.flags,
                 "timing_sensitive": int(not frame.attempt or fault.when is not None),
                 "session_id": frame.session_id,
@@ -255,6 +257,7 @@ class NaiveMiddlebox:
                 "attempt": frame.attempt,
                 "delay_ns": SWAP_PATIENCE_NS if fault.action == "swap" else fault.hold_ns,
                 "detail": detail,
+                "order": frame.order,
             }
         )
 

@@ -48,9 +48,10 @@ def test_one_line_a_run_then_the_report(
 ) -> None:
     assert main(["run", NAME, "--fidelity", "netns"]) == 1
     told = capsys.readouterr()
-    verdict, report = told.out.splitlines()
+    verdict, again, report = told.out.splitlines()
     assert verdict.startswith(f"FAIL          {NAME}  seed 7  ")
     assert verdict.endswith(" s  message 4711 differs")
+    assert again.startswith("again: windtunnel run ")
     assert report == f"report: {tmp_path / 'suite' / 'report.html'}"
     assert "\x1b" not in told.out + told.err
     assert f"[1/1] {NAME} seed 7: traffic" in told.err

@@ -95,6 +95,7 @@ PLACES = [
     PlaceCase(kind="range", start=64, length=40, every=256),
     PlaceCase(kind="term-start"),
     PlaceCase(kind="term-end"),
+    PlaceCase(kind="ranges", ranges=((0, 40), (40, 8), (640, 1), (2000, 900))),
 ]
 CHOICES = st.fixed_dictionaries(
     {},
@@ -254,6 +255,10 @@ LONG_STREAM_FAULTS = {
         fault("duplicate", 0.1), copies=2, hold_ns=90 * MS, ending="advance", ending_value=70_000
     ),
     "range": with_more(fault("drop"), place=PlaceCase(kind="range", start=60_000, length=9_000)),
+    "many ranges": with_more(
+        fault("drop"),
+        place=PlaceCase(kind="ranges", ranges=tuple((at, 70) for at in range(50, 99_000, 1700))),
+    ),
     "again and again": with_more(
         fault("drop"), place=PlaceCase(kind="range", start=96, length=33, every=1024)
     ),

@@ -213,6 +213,8 @@ def test_a_decision_names_the_frame():
         "attempt": 1,
         "delay_ns": 0,
         "detail": 0,
+        "session": 1,
+        "order": 0,
     }
 
 

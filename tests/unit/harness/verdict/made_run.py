@@ -316,7 +316,8 @@ class MadeRun:
         folder.scenario.write_text("made by hand\n")
         folder.payload.write_bytes(self.payload.tobytes())
         Ledger(self.links).write(folder.ledger)
-        rows = [(*each, 0)[: len(DECISION)] for each in self.decisions]  # `detail` may be left out
+        # `session` and `order` are no affair of the judge; `detail` may be left out.
+        rows = [(*each[:2], 0, *each[2:], 0, 0)[: len(DECISION)] for each in self.decisions]
         write_records(folder.decisions, np.array(rows, dtype=DECISION))
         for host in ("a", "b"):
             self.write_capture(host)

@@ -1,0 +1,95 @@
+"""A scenario as a file: plain values, a header of comments, and nothing that cannot be read by eye.
+
+The text is loaded again before it is handed on, so what is written is a scenario.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.replay.rules import Document
+from harness.scenario.loader import ScenarioError, parse_scenario
+from harness.scenario.model import Scenario
+from harness.scenario.units import format_bytes
+
+WIDTH = 96
+
+
+def read_document(file: Path) -> Document:
+    """The plain values of a scenario file; ScenarioError when it cannot be read."""
+    try:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ScenarioError([f"{file}: cannot be read: {error}"]) from error
+    if not isinstance(found, dict):
+        raise ScenarioError([f"{file}: expected a table, found {type(found).__name__}"])
+    return found
+
+
+def reduced(
+    document: Document,
+    like: Scenario,
+    *,
+    name: str,
+    about: str,
+    seed: int,
+    fidelity: Sequence[str],
+    faults: Sequence[Document],
+) -> Document:
+    """A scenario's document with the traffic and checks of another, and other rules.
+
+    `like` has some of the streams of the document, maybe shorter ones.
+    """
+    lengths = {each.id: each.content.total_bytes for each in like.traffic}
+    traffic = [
+        {**each, "content": {**each["content"], "bytes": format_bytes(lengths[each["id"]])}}
+        for each in document["traffic"]
+        if each["id"] in lengths
+    ]
+    expect = [
+        {check.name: dict(check.arguments)} if check.arguments else check.name
+        for check in like.expect
+    ]
+    changed = {
+        "name": name,
+        "about": about,
+        "seeds": {"root": seed},
+        "fidelity": list(fidelity),
+        "traffic": traffic,
+        "faults": list(faults),
+        "expect": expect,
+    }
+    if not faults:
+        del changed["faults"]
+    kept = {key: value for key, value in document.items() if key != "faults"}
+    order = ("schema", "name", "about", "seeds", "fidelity", "network", "traffic", "faults")
+    whole = {**kept, **changed}
+    return {key: whole[key] for key in (*order, "expect", "budget") if key in whole}
+
+
+def text_of(document: Document, header: Sequence[str]) -> str:
+    """The text of a scenario file; `header` is its opening comment, a line each."""
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in header)
+    body: str = yaml.dump(
+        document,
+        Dumper=_Dumper,
+        sort_keys=False,
+        default_flow_style=None,
+        width=WIDTH,
+        allow_unicode=True,
+    )
+    return comment + body
+
+
+def parse(text: str) -> Scenario:
+    """The scenario that a text of ours is."""
+    return parse_scenario(text, "the scenario that was written")
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML carries no types
+    """Without anchors: what is there twice is written twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -1,0 +1,204 @@
+"""A capture as a scenario: the streams that were seen, and the same losses, late and double frames.
+
+    streams  --> traffic: stream, term length, MTU, initial term id, where it begins, how much
+    fates    --> faults:  drop, hold or displace, duplicate, by position and attempt
+    what was asked for again --> reliable or not
+
+A message's length is not in the protocol's promises, so messages are as long as those seen if all
+were alike, else between the shortest and the longest. Then frames do not begin where they began,
+and a range strikes whole frames of which it has a byte. Refuses to know how fates were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.artifact.frame_class import DATA, NAK
+from harness.replay.fate import COPY, DROP, LATE, Fate
+from harness.replay.rules import Document, Struck, rules_for
+from harness.replay.sightings import BEGIN, END, Stream
+from harness.scenario.act import DELAY_NS_MAX
+from harness.scenario.model import FAULTS_MAX
+from harness.scenario.traffic_sense import longest_message
+from harness.scenario.units import format_bytes, format_duration
+
+HOLD_FROM_NS = 1_000_000
+"""What is late by less is told by the frames that overtook it, not by time."""
+DISPLACED_MAX = 4096
+FIRST_PORT = 24_325
+HOSTS = ("a", "b")
+DIRECTIONS = (HOSTS, HOSTS[::-1])
+RELIABLE = ("delivered_once", "positions_covered", "rcv_pos_reaches_end")
+UNRELIABLE = ("positions_covered", "pad_only_where_lost")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A stream and what befell its frames."""
+
+    stream: Stream
+    fates: Sequence[Fate]
+    is_followed: bool
+    """From two places; else the fates are inferred."""
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether its receiver asked for what was lost; one that lost nothing may be either."""
+        is_asking = bool((self.stream.feedback["frame_type"] == NAK).any())
+        return is_asking or not any(each.what == DROP for each in self.fates)
+
+
+def document_of(seen: Sequence[Seen], name: str, about: str) -> Document:
+    """A scenario's document for streams that were seen; the first one's sender is host a."""
+    sender = seen[0].stream.source
+    traffic, faults = [], []
+    ids = _stream_ids(seen)
+    for index, each in enumerate(seen):
+        link = 0 if each.stream.source == sender else 1
+        traffic.append(_traffic(each, ids[index], FIRST_PORT + index, link))
+        faults.append((ids[index], link, each.fates))
+    rules = _rules(faults)
+    document: Document = {
+        "schema": "windtunnel/1",
+        "name": name,
+        "about": about,
+        "seeds": {"root": 1},
+        "fidelity": ["netns", "compose", "sim"],
+        "network": {"hosts": list(HOSTS), "link": {"between": list(HOSTS), "backend": "relay"}},
+        "traffic": traffic,
+        "faults": rules,
+        "expect": _expect(seen, traffic),
+        "budget": {"wall": "120s"},
+    }
+    if not rules:
+        del document["faults"]
+    return document
+
+
+def _stream_ids(seen: Sequence[Seen]) -> list[int]:
+    """Stream ids, each once: further sessions of a stream take the next number that is free."""
+    found: list[int] = []
+    for each in seen:
+        stream_id = each.stream.stream_id
+        while stream_id in found:
+            stream_id = stream_id + 1 if stream_id < (1 << 31) - 1 else -(1 << 31)
+        found.append(stream_id)
+    return found
+
+
+def _traffic(seen: Seen, stream_id: int, port: int, link: int) -> Document:
+    stream = seen.stream
+    sender, receiver = DIRECTIONS[link]
+    begin = int(stream.passages["position"].min())
+    begin -= begin % 32
+    term_id = (stream.initial_term_id + begin // stream.term_length + (1 << 31)) % (1 << 32)
+    lengths = message_lengths(stream)
+    most = longest_message(stream.term_length)
+    shortest, longest = min(most, int(lengths.min())), min(most, int(lengths.max()))
+    where = f"aeron:udp?endpoint=${{{receiver}}}:{port}"
+    reliable = "" if seen.is_reliable else "|reliable=false"
+    return {
+        "id": f"seen-{port - FIRST_PORT + 1}",
+        "stream": stream_id,
+        "from": sender,
+        "to": receiver,
+        "publication": "exclusive",
+        "channel": (
+            f"{where}|mtu={stream.mtu}|term-length={stream.term_length}"
+            f"|init-term-id={stream.initial_term_id}|term-id={term_id - (1 << 31)}"
+            f"|term-offset={begin % stream.term_length}"
+        ),
+        "receive": f"{where}{reliable}",
+        "content": {
+            "bytes": format_bytes(int(lengths.sum())),
+            "message": {"from": format_bytes(shortest), "to": format_bytes(longest)},
+        },
+    }
+
+
+def message_lengths(stream: Stream) -> NDArray[np.int64]:
+    """The lengths of the messages whose first frame was seen, in their order; at least one."""
+    frames = stream.passages[stream.passages["frame_type"] == DATA]
+    _, first = np.unique(frames["position"], return_index=True)
+    frames = frames[first]
+    if not len(frames):
+        return np.array([1], dtype=np.int64)
+    begins = np.flatnonzero(frames["flags"] & BEGIN)
+    starts = np.unique(np.concatenate([[0], begins])).astype(np.int64)
+    found: NDArray[np.int64] = np.add.reduceat(frames["payload"], starts)
+    found = found[found > 0]
+    return found if len(found) else np.array([1], dtype=np.int64)
+
+
+def are_alike(stream: Stream) -> bool:
+    """Whether all messages of a stream are of one length, but for the last one's."""
+    lengths = message_lengths(stream)
+    frames = stream.passages[stream.passages["frame_type"] == DATA]
+    is_whole = bool(len(frames)) and bool(frames["flags"][0] & BEGIN and frames["flags"][-1] & END)
+    return is_whole and len(np.unique(lengths[:-1])) <= 1 and bool((lengths <= lengths[0]).all())
+
+
+def _rules(faults: Iterable[tuple[int, int, Sequence[Fate]]]) -> list[Document]:
+    """The fates as rules; delays are told more coarsely until there are few enough of them."""
+    told = list(faults)
+    step_ns = 10_000
+    while True:
+        acts: list[Document] = []
+        struck = []
+        for stream_id, link, fates in told:
+            # What was lost or late in an attempt cannot be copied in it as well: the first counts.
+            taken: set[tuple[int, int]] = set()
+            for fate in sorted(fates, key=lambda each: (DROP, LATE, COPY).index(each.what)):
+                if (fate.position, fate.attempt) in taken:
+                    continue
+                taken.add((fate.position, fate.attempt))
+                act = act_of(fate, step_ns)
+                if act not in acts:
+                    acts.append(act)
+                place = fate.position, fate.length, fate.attempt
+                struck.append(Struck(acts.index(act), link, fate.frame_type, stream_id, 1, *place))
+        rules = rules_for(struck, acts, DIRECTIONS)
+        if len(rules) <= FAULTS_MAX:
+            return rules
+        step_ns *= 4
+        if step_ns > DELAY_NS_MAX:
+            return rules
+
+
+def act_of(fate: Fate, step_ns: int) -> Document:
+    """What a rule does so that the same befalls a frame; times are multiples of a step."""
+    if fate.what == DROP:
+        return {"drop": "always"}
+    delay_ns = min(DELAY_NS_MAX, max(step_ns, round(fate.delay_ns / step_ns) * step_ns))
+    if fate.what == COPY:
+        if fate.delay_ns < HOLD_FROM_NS:
+            return {"duplicate": "always"}
+        return {"duplicate": {"share": "always", "for": format_duration(delay_ns)}}
+    if fate.delay_ns < HOLD_FROM_NS:
+        by = min(max(1, fate.overtaken_by), DISPLACED_MAX)
+        return {"displace": {"share": "always", "by": by}}
+    return {"hold": {"share": "always", "for": format_duration(delay_ns)}}
+
+
+def _expect(seen: Sequence[Seen], traffic: Sequence[Document]) -> list[Any]:
+    """What each stream promises; a check of all streams needs no list of them."""
+    found: list[Any] = []
+    for names, is_reliable in ((RELIABLE, True), (UNRELIABLE, False)):
+        ids = [
+            each["id"]
+            for each, one in zip(traffic, seen, strict=True)
+            if one.is_reliable is is_reliable
+        ]
+        if len(ids) == len(traffic):
+            return list(names)
+        found += [{name: {"traffic": ids}} for name in names if ids]
+    merged: dict[str, list[str]] = {}
+    for check in found:
+        ((name, arguments),) = check.items()
+        merged.setdefault(name, []).extend(arguments["traffic"])
+    return [{name: {"traffic": ids}} for name, ids in merged.items()]

@@ -1,0 +1,153 @@
+"""Decisions as rules that a person can read: the same frames, in the same attempts, the same act.
+
+    drop DATA at 1408 in attempt 1, 1408 bytes
+    drop DATA at 2816 in attempt 1, 1408 bytes   -->   position: {from: 1408B, length: 2816B}
+    drop NAK, the 3rd of its like                -->   order: 3
+
+Neighbours become one range. Every rule strikes all that it names, so nothing is left to chance but
+the place of a flipped bit.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from harness.artifact.decision import NO_POSITION
+from harness.artifact.frame_class import NAMES
+from harness.artifact.records import Records
+from harness.scenario.units import format_bytes
+
+Document = dict[str, Any]
+Range = tuple[int, int]
+"""Begin and end."""
+
+
+class Struck(NamedTuple):
+    """A frame that an act strikes."""
+
+    act: int
+    """Index of the act."""
+    link: int
+    frame_type: str
+    stream_id: int
+    session: int
+    position: int
+    length: int
+    attempt: int
+    order: int = 0
+    """In place of the four before it, of a frame without a position."""
+
+
+def rules_of(
+    decisions: Records, acts: Sequence[Document], directions: Sequence[tuple[str, str]]
+) -> list[Document]:
+    """Rules as a scenario file has them that make these decisions about these frames.
+
+    Shapes: acts: of each rule that a decision names, as the file of the run has it; directions:
+    sending and receiving host of each link direction, by code
+    """
+    names: tuple[str, ...] = ("rule", "link", "frame_type", "stream_id", "session")
+    names += ("position", "frame_length", "attempt", "order")
+    columns = [decisions[name].tolist() for name in names]
+    struck = [Struck(*row)._replace(frame_type=NAMES[row[2]]) for row in zip(*columns, strict=True)]
+    return rules_for(struck, [certain(each) for each in acts], directions)
+
+
+def rules_for(
+    struck: Iterable[Struck], acts: Sequence[Document], directions: Sequence[tuple[str, str]]
+) -> list[Document]:
+    """Rules that strike these frames, each with its act, and no others."""
+
+    def kind(frame: Struck) -> tuple[int, int, str, int, int]:
+        return frame[:5]
+
+    rules = []
+    for (act, link, frame_type, stream_id, session), group in groupby(
+        sorted(struck, key=kind), kind
+    ):
+        sender, receiver = directions[link]
+        what: Document = {"type": frame_type, "stream": stream_id}
+        for chosen, attempt in _choices(list(group), session):
+            fault: Document = {
+                "where": {"link": f"{sender}->{receiver}"},
+                "what": {**what, **chosen},
+            }
+            rules.append({**fault, **attempt, "act": acts[act]})
+    return [{"id": f"rule-{number}", **rule} for number, rule in enumerate(rules, 1)]
+
+
+def range_count(rules: Iterable[Document]) -> int:
+    """How many ranges, or orders, a list of rules names."""
+    return sum(len(each["what"].get("position", {}).get("ranges", [0])) for each in rules)
+
+
+def certain(act: Document) -> Document:
+    """An act as it strikes every frame that its rule looks at."""
+    ((name, value),) = act.items()
+    if name == "readdress":
+        return act
+    if not isinstance(value, dict) or (name != "inject" and "share" not in value):
+        return {name: "always"}
+    if name == "inject":
+        return {name: {"frames": value["frames"]}}
+    return {name: {**value, "share": "always"}}
+
+
+def simpler(act: Document) -> Iterator[Document]:
+    """Acts that do less than one does, the simplest first."""
+    ((name, value),) = act.items()
+    if name == "drop":
+        return
+    if name != "readdress":
+        yield {"drop": "always"}
+    if not isinstance(value, dict):
+        return
+    if name == "duplicate":
+        yield {"duplicate": "always"}
+        if value.get("copies", 1) > 1:
+            yield {"duplicate": {key: each for key, each in value.items() if key != "copies"}}
+    if name == "hold" and "until" in value:
+        yield {"hold": {"share": "always", "for": value["at_most"]}}
+    if name == "inject":
+        for forged in value["frames"] if len(value["frames"]) > 1 else ():
+            yield {"inject": {"frames": [forged]}}
+
+
+def _choices(group: list[Struck], session: int) -> Iterator[tuple[Document, Document]]:
+    """What chooses the frames of a group, and which of their attempts."""
+    orders = sorted(each.order for each in group if each.position == NO_POSITION)
+    for first, end in merged((each, each + 1) for each in orders):
+        last = end - 1
+        yield {"order": first if first == last else {"from": first, "to": last}}, {}
+    attempts: dict[Range, set[int]] = {}
+    for frame in group:
+        if frame.position != NO_POSITION:
+            span = frame.position, frame.position + frame.length
+            attempts.setdefault(span, set()).add(frame.attempt)
+    ranges: dict[Range, list[Range]] = {}
+    for span, passages in attempts.items():
+        for first, end in merged((each, each + 1) for each in passages):
+            ranges.setdefault((first, end - 1), []).append(span)
+    for (first, last), spans in sorted(ranges.items()):
+        chosen: Document = {"session": session} if session > 1 else {}
+        chosen["position"] = position(merged(spans))
+        yield chosen, {"attempt": first if first == last else {"from": first, "to": last}}
+
+
+def position(ranges: Sequence[Range]) -> Document:
+    """Ranges as a scenario file has them."""
+    spans = [
+        {"from": format_bytes(begin), "length": format_bytes(end - begin)} for begin, end in ranges
+    ]
+    return spans[0] if len(spans) == 1 else {"ranges": spans}
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """Ranges in order, those that touch or overlap as one."""
+    found: list[Range] = []
+    for begin, end in sorted(ranges):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return found

@@ -1,0 +1,264 @@
+"""From a run that failed to the least that still does: the same check, violated by less.
+
+    streams     one alone, or without one
+    length      half of it, and half of that
+    rules       without all decisions of one
+    decisions   delta debugging over what is left
+    length      once more, now that fewer places matter
+    rules       of position instead of decisions: does it still fail by these alone?
+    acts        a lost frame instead of a late, damaged or forged one
+
+A step counts only when the check that the run violated is violated again. Whatever interrupts the
+steps, `best` is a candidate that was seen to fail. Refuses to know how that is found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from harness.artifact.records import Records
+from harness.replay.document import parse, reduced, text_of
+from harness.replay.fewest import fewest
+from harness.replay.rules import Document, range_count, rules_of, simpler
+from harness.replay.trial import Candidate
+from harness.scenario.link_case import LinkCase, directions
+from harness.scenario.model import Check, Scenario
+
+BYTES_MIN = 1 << 10
+"""No stream is tried shorter than this: what is shorter is no easier to read."""
+
+Fails = Callable[[Candidate], bool]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What is shrunk."""
+
+    document: Document
+    """Of the run's scenario file."""
+
+    scenario: Scenario
+    decisions: Records
+    seed: int
+    check: str
+    fidelity: tuple[str, ...]
+    about: str
+    header: tuple[str, ...] = ()
+
+
+@dataclass
+class Shrinking:
+    """The steps so far; `best` fails, and `is_sure` says whether its rules alone were seen to."""
+
+    origin: Origin
+    fails: Fails
+    tell: Tell
+    best: Candidate = field(init=False)
+    rules: list[Document] | None = None
+    """Of the best candidate, once they have been seen to fail by themselves."""
+
+    _passed: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        scenario = expecting(self.origin.scenario, self.origin.check)
+        self.best = Candidate(scenario, self.origin.decisions)
+
+    @property
+    def is_sure(self) -> bool:
+        return self.rules is not None
+
+    def run(self) -> None:
+        """All steps, one after the other."""
+        self._streams()
+        self._length()
+        self._rules()
+        self._decisions()
+        self._length()
+        self._by_rules()
+        self._acts()
+
+    def text(self) -> str:
+        """The scenario file of the best candidate so far."""
+        return self._text(self.written_rules())
+
+    def written_rules(self) -> list[Document]:
+        """The rules of that file."""
+        if self.rules is not None:
+            return self.rules
+        acts = [fault["act"] for fault in self.origin.document.get("faults", [])]
+        links = self.origin.scenario.network.all_links
+        found = directions([LinkCase(between=each.between) for each in links])
+        assert self.best.decisions is not None
+        return rules_of(self.best.decisions, acts, found)
+
+    def _text(self, rules: Sequence[Document]) -> str:
+        origin = self.origin
+        document = reduced(
+            origin.document,
+            self.best.scenario,
+            name=f"shrunk/{origin.scenario.name.rpartition('/')[2]}",
+            about=origin.about,
+            seed=origin.seed,
+            fidelity=origin.fidelity,
+            faults=rules,
+        )
+        return text_of(document, origin.header)
+
+    def _try(self, candidate: Candidate) -> bool:
+        """Whether a candidate fails, which then is the best; none is asked about twice."""
+        lengths = [(each.id, each.content.total_bytes) for each in candidate.scenario.traffic]
+        key = hash((tuple(lengths), self._bytes(candidate)))
+        if key in self._passed or not self.fails(candidate):
+            self._passed.add(key)
+            return False
+        self.best = candidate
+        return True
+
+    @staticmethod
+    def _bytes(candidate: Candidate) -> bytes:
+        return b"" if candidate.decisions is None else candidate.decisions.tobytes()
+
+    def _with(self, decisions: Records) -> Candidate:
+        return Candidate(self.best.scenario, decisions)
+
+    def _streams(self) -> None:
+        """The fewest streams; at least one is needed for anything to happen."""
+        ids = [each.id for each in self.best.scenario.traffic]
+        if len(ids) == 1:
+            return
+
+        def happens(chosen: Sequence[str]) -> bool:
+            return bool(chosen) and self._try(self._of_streams(chosen))
+
+        left = fewest(ids, happens)
+        self.tell(f"streams: {len(ids)} -> {len(left)}")
+
+    def _of_streams(self, ids: Sequence[str]) -> Candidate:
+        scenario = with_streams(self.best.scenario, ids)
+        known = [each.stream_id for each in scenario.traffic]
+        decisions = self.origin.decisions
+        return Candidate(scenario, decisions[np.isin(decisions["stream_id"], known)])
+
+    def _length(self) -> None:
+        for traffic in self.best.scenario.traffic:
+            length = before = traffic.content.total_bytes
+            while length // 2 >= BYTES_MIN:
+                shorter = with_bytes(self.best.scenario, traffic.id, length // 2)
+                if not self._try(Candidate(shorter, self.best.decisions)):
+                    break
+                length //= 2
+            if length < before:
+                self.tell(f"length of {traffic.id}: {before} -> {length} bytes")
+
+    def _rules(self) -> None:
+        decisions = self._left()
+        rules = np.unique(decisions["rule"]).tolist()
+
+        def happens(chosen: Sequence[int]) -> bool:
+            return self._try(self._with(decisions[np.isin(decisions["rule"], list(chosen))]))
+
+        left = fewest(rules, happens)
+        self.tell(f"rules: {len(rules)} -> {len(left)}")
+
+    def _decisions(self) -> None:
+        found = self._left()
+        # Neighbours of one kind stand together, since they often go together.
+        order = ["rule", "stream_id", "link", "frame_type", "position", "order", "attempt"]
+        found = found[np.argsort(found, order=order)]
+
+        def happens(chosen: Sequence[int]) -> bool:
+            return self._try(self._with(found[sorted(chosen)]))
+
+        left = fewest(range(len(found)), happens)
+        self.tell(f"decisions: {len(found)} -> {len(left)}")
+
+    def _left(self) -> Records:
+        assert self.best.decisions is not None
+        return self.best.decisions
+
+    def _by_rules(self) -> None:
+        """Ask whether the rules alone do it, which then decide from here on."""
+        rules = self.written_rules()
+        candidate = Candidate(parse(self._text(rules)))
+        if self.fails(candidate):
+            self.rules = rules
+            self.best = candidate
+        ranges = range_count(rules)
+        count = len(rules)
+        told = f"as {ranges} range{_s(ranges)} in {count} rule{_s(count)}"
+        self.tell(f"{told}: {'fails by these alone' if self.is_sure else 'does not fail by these'}")
+
+    def _acts(self) -> None:
+        if self.rules is None:
+            return
+        for index, rule in enumerate(self.rules):
+            for act in simpler(rule["act"]):
+                changed = [*self.rules[:index], {**rule, "act": act}, *self.rules[index + 1 :]]
+                candidate = Candidate(parse(self._text(changed)))
+                if self.fails(candidate):
+                    self.rules, self.best = changed, candidate
+                    self.tell(f"{rule['id']}: {_words(rule['act'])} -> {_words(act)}")
+                    break
+
+
+def _words(act: Document) -> str:
+    """An act's name and its keys, such as `hold until at_most`."""
+    ((name, value),) = act.items()
+    return " ".join(
+        [name, *(key for key in value if key != "share")] if isinstance(value, dict) else [name]
+    )
+
+
+def expecting(scenario: Scenario, check: str) -> Scenario:
+    """A scenario that expects one check, with the arguments that it has there.
+
+    The check that each run makes by itself needs no mention; then the scenario's first one stays.
+    """
+    wanted = [each for each in scenario.expect if each.name == check] or [scenario.expect[0]]
+    return scenario.model_copy(update={"expect": tuple(wanted)})
+
+
+def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
+    """A scenario with some of its streams; its rules, which a replay ignores, then name none."""
+    traffic = tuple(each for each in scenario.traffic if each.id in ids)
+    faults = tuple(
+        each.model_copy(
+            update={"what": each.what.model_copy(update={"streams": None}), "when": None}
+        )
+        for each in scenario.faults
+    )
+    expect = tuple(_about(each, ids) for each in scenario.expect)
+    return scenario.model_copy(update={"traffic": traffic, "faults": faults, "expect": expect})
+
+
+def _about(check: Check, ids: Sequence[str]) -> Check:
+    """A check that speaks of no stream but these."""
+    meant = check.arguments.get("traffic")
+    if meant is None:
+        return check
+    named = [each for each in (meant if isinstance(meant, list) else [meant]) if each in ids]
+    arguments = {key: value for key, value in check.arguments.items() if key != "traffic"}
+    if named:
+        arguments["traffic"] = named
+    return check.model_copy(update={"arguments": arguments})
+
+
+def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenario:
+    """A scenario in which one stream is so long."""
+    traffic = tuple(
+        each.model_copy(
+            update={"content": each.content.model_copy(update={"total_bytes": total_bytes})}
+        )
+        if each.id == traffic_id
+        else each
+        for each in scenario.traffic
+    )
+    return scenario.model_copy(update={"traffic": traffic})
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -1,0 +1,252 @@
+"""What a capture shows of each stream: every passage of a frame, and who asked for what again.
+
+    capture --frames--> stream (session, stream id, who sends)
+                          geometry     from its SETUP, else from its frames
+                          passages     DATA and PAD: time, position, length, payload
+                          feedback     NAK and SM, from the other end
+
+Positions count from the beginning of the stream's first term. Frames of other destinations than
+the one that was sent most to are left out: a multi-destination publication sends each of them its
+own. Refuses to know what became of a frame elsewhere.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.artifact.frame_class import DATA, HEARTBEAT, NAK, PAD, SETUP, SM
+from harness.dissect.capture_format import CaptureFormatError
+from harness.dissect.capture_stream import UNREADABLE, CaptureStream, Reading
+
+FRAMES_MAX = 20_000_000
+"""Beyond it what is kept of each frame does not fit an ordinary machine's memory."""
+TERM_LENGTH_MIN = 1 << 16
+DEFAULT_MTU = 1408
+BEGIN, END, EOS = 0x80, 0x40, 0x20
+
+_KEPT = (
+    *("time_ns", "frame_type", "flags", "frame_length", "session_id", "stream_id", "term_id"),
+    *("term_offset", "initial_term_id", "term_length", "mtu", "nak_length"),
+    *("source_port", "destination_port"),
+)
+_OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_TERM_SPACE = 1 << 32
+
+PASSAGE = np.dtype(
+    [
+        ("time_ns", "<i8"),
+        ("position", "<i8"),
+        ("length", "<i8"),  # that it occupies in its term
+        ("payload", "<i8"),  # bytes
+        ("frame_type", "<i8"),
+        ("flags", "<i8"),
+    ]
+)
+FEEDBACK = np.dtype(
+    [
+        ("time_ns", "<i8"),
+        ("frame_type", "<i8"),  # NAK or SM
+        ("position", "<i8"),  # that is missing, or consumed
+        ("length", "<i8"),  # that is missing
+    ]
+)
+
+
+class CaptureError(ValueError):
+    """A capture from which no scenario can be made; the text names the file and says why."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One stream at one place."""
+
+    session_id: int
+    stream_id: int
+    port: int
+    """It is sent to."""
+
+    source: bytes
+    """Address that it is sent from."""
+
+    initial_term_id: int
+    term_length: int
+    mtu: int
+    has_setup: bool
+    passages: NDArray[Any]
+    """PASSAGE, in capture order."""
+
+    feedback: NDArray[Any]
+    """FEEDBACK, in capture order."""
+
+    has_ended: bool
+    """Some frame said that it was the end."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.session_id, self.stream_id
+
+
+def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
+    """The streams of a capture by session and stream id, in the order of their first frames.
+
+    Raises CaptureError when there is no such file, when it is no capture, or holds no Aeron stream.
+    """
+    rows, addresses, counts = _read(file)
+    sent = np.isin(rows["frame_type"], (DATA, PAD, HEARTBEAT, SETUP))
+    found = {}
+    for index in _firsts(rows, sent & np.isin(rows["frame_type"], (DATA, PAD))):
+        key = int(rows["session_id"][index]), int(rows["stream_id"][index])
+        chosen = (rows["session_id"] == key[0]) & (rows["stream_id"] == key[1])
+        found[key] = _stream(key, rows[chosen & sent], rows[chosen & ~sent], addresses)
+    if not found:
+        told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        raise CaptureError(f"{file}: no Aeron stream in it: it holds {told or 'no packets'}")
+    return found
+
+
+def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
+    """All frames of a capture, with the addresses that their `source` and `destination` count."""
+    wanted = [*_KEPT, "source", "destination"]
+    dtype = np.dtype([(name, "<i8") for name in wanted])
+    parts: list[NDArray[Any]] = []
+    addresses: dict[bytes, int] = {}
+    total = 0
+    try:
+        with _opened(file) as plain:
+            stream = CaptureStream(plain, Reading(keeps_hash=False))
+            for batch in stream.batches():
+                part = np.zeros(len(batch.rows), dtype=dtype)
+                for name in _KEPT:
+                    part[name] = batch.rows[name]
+                for name in ("source", "destination"):
+                    part[name] = _numbered(batch.rows[name], batch.addresses, addresses)
+                parts.append(part)
+                total += len(part)
+                if total > FRAMES_MAX:
+                    raise CaptureError(f"{file}: more than {FRAMES_MAX} frames: cut it into parts")
+            problem, counts = stream.problem, stream.counts
+    except (CaptureFormatError, *UNREADABLE) as error:
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CaptureError(f"{file}: {text}") from error
+    if problem:
+        raise CaptureError(f"{file}: {problem}")
+    empty = np.zeros(0, dtype=dtype)
+    return np.concatenate([empty, *parts]), list(addresses), counts
+
+
+def _numbered(
+    slots: NDArray[Any], table: NDArray[Any], known: dict[bytes, int]
+) -> NDArray[np.int64]:
+    """Slots of one batch's table of addresses as numbers that hold for the whole capture."""
+    numbers = np.zeros(len(table), dtype=np.int64)
+    for slot in np.unique(slots):
+        name = b"".join(
+            int(table[slot][half]).to_bytes(8, "big", signed=True) for half in ("high", "low")
+        )
+        numbers[slot] = known.setdefault(name, len(known))
+    found: NDArray[np.int64] = numbers[slots]
+    return found
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    with file.open("rb") as plain:
+        head = plain.read(8)
+        if head.startswith(_ZSTD):
+            raise CaptureError(f"{file}: zstd is not read here: unpack it first (zstd -d)")
+        opener = next((each for magic, each in _OPENERS.items() if head.startswith(magic)), None)
+        if opener is None:
+            plain.seek(0)
+            yield plain
+            return
+    with opener(file) as unpacked:
+        yield unpacked
+
+
+def _firsts(rows: NDArray[Any], wanted: NDArray[np.bool_]) -> list[int]:
+    """The index of each stream's first wanted row."""
+    seen = np.flatnonzero(wanted)
+    keys = rows["session_id"][seen] * _TERM_SPACE + rows["stream_id"][seen]
+    _, first = np.unique(keys, return_index=True)
+    return [int(each) for each in np.sort(seen[first])]
+
+
+def _stream(
+    key: tuple[int, int], sent: NDArray[Any], back: NDArray[Any], addresses: list[bytes]
+) -> Stream:
+    filled = np.isin(sent["frame_type"], (DATA, PAD))
+    ways = sent["destination"] * 65_536 + sent["destination_port"]
+    values, counts = np.unique(ways[filled], return_counts=True)
+    way = int(values[np.argmax(counts)])
+    sent = sent[ways == way]
+    setups = sent[sent["frame_type"] == SETUP]
+    filled = np.isin(sent["frame_type"], (DATA, PAD))
+    initial, term_length, mtu = _geometry(sent[filled], setups)
+    passages = np.zeros(int(filled.sum()), dtype=PASSAGE)
+    frames = sent[filled]
+    passages["time_ns"], passages["flags"] = frames["time_ns"], frames["flags"]
+    passages["frame_type"] = frames["frame_type"]
+    passages["position"] = _positions(frames, initial, term_length)
+    passages["length"] = (frames["frame_length"] + 31) & ~31
+    passages["payload"] = np.where(frames["frame_type"] == DATA, frames["frame_length"] - 32, 0)
+    asked = back[np.isin(back["frame_type"], (NAK, SM))]
+    feedback = np.zeros(len(asked), dtype=FEEDBACK)
+    feedback["time_ns"], feedback["frame_type"] = asked["time_ns"], asked["frame_type"]
+    feedback["position"] = _positions(asked, initial, term_length)
+    feedback["length"] = np.where(asked["frame_type"] == NAK, asked["nak_length"], 0)
+    # What claims to lie before the stream's beginning is forged, and no affair of the link's.
+    passages = passages[passages["position"] >= 0]
+    return Stream(
+        session_id=key[0],
+        stream_id=key[1],
+        port=way % 65_536,
+        source=addresses[int(sent["source"][0])],
+        initial_term_id=initial,
+        term_length=term_length,
+        mtu=mtu,
+        has_setup=len(setups) > 0,
+        passages=passages,
+        feedback=feedback,
+        has_ended=bool((sent["flags"] & EOS).any()),
+    )
+
+
+def _geometry(frames: NDArray[Any], setups: NDArray[Any]) -> tuple[int, int, int]:
+    """Initial term id, term length and MTU: as a SETUP tells them, else the least that can be."""
+    if len(setups):
+        told = setups[0]
+        return int(told["initial_term_id"]), int(told["term_length"]), int(told["mtu"])
+    ends = frames["term_offset"] + frames["frame_length"]
+    longest = int(ends.max())
+    length = max(TERM_LENGTH_MIN, 1 << (longest - 1).bit_length())
+    first = int(frames["term_id"][0])
+    terms = _wrapped(frames["term_id"] - first)
+    mtu = max(
+        DEFAULT_MTU,
+        (int(frames["frame_length"][frames["frame_type"] == DATA].max(initial=0)) + 31) & ~31,
+    )
+    return int(_wrapped(np.array([first + int(terms.min())]))[0]), length, mtu
+
+
+def _positions(frames: NDArray[Any], initial: int, term_length: int) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = (
+        _wrapped(frames["term_id"] - initial) * term_length + frames["term_offset"]
+    )
+    return found
+
+
+def _wrapped(differences: NDArray[Any]) -> NDArray[np.int64]:
+    """Differences of term ids as the signed 32 bits that they are."""
+    half = _TERM_SPACE // 2
+    found: NDArray[np.int64] = (differences + half) % _TERM_SPACE - half
+    return found

@@ -1,0 +1,63 @@
+"""A replay over real sockets: whatever the timing, the same frames are lost in their first pass."""
+
+import json
+
+import pytest
+import yaml
+
+from harness.artifact.decision import NO_POSITION, read_decisions
+from harness.artifact.manifest import Manifest
+from harness.artifact.run_dir import RunDir
+from harness.cli.root import main
+from harness.orchestrate import privileges
+from harness.orchestrate.runner import run_suite
+from tests.unit.harness.replay.test_rules import DOCUMENT, rule
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+    # Kernels are compiled on a machine's first run.
+    pytest.mark.timeout(600),
+]
+FAULTS = [
+    rule("lose", {"drop": "4%"}, "DATA"),
+    rule("break", {"corrupt": {"share": "2%", "field": "reserved"}}, "DATA"),
+    {**rule("timed", {"drop": "30%"}, "DATA"), "when": {"after": "1ms", "for": "20ms"}},
+]
+
+
+def first_passes(folder: RunDir):
+    """What befell which bytes of the stream when they passed first."""
+    rows = read_decisions(folder.decisions)
+    rows = rows[(rows["position"] != NO_POSITION) & (rows["attempt"] == 1)]
+    names = ("position", "frame_length", "action", "detail")
+    return {tuple(int(row[name]) for name in names) for row in rows}
+
+
+def test_the_same_frames_are_struck_whatever_the_timing(tmp_path, capsys):
+    traffic = {**DOCUMENT["traffic"][0], "content": {"bytes": "600KiB"}}
+    document = {**DOCUMENT, "traffic": [traffic], "faults": FAULTS, "fidelity": ["netns"]}
+    path = tmp_path / "made.yaml"
+    path.write_text(yaml.safe_dump(document))
+    out = tmp_path / "runs"
+    (made,) = run_suite([path], fidelity="netns", out=out).runs
+    first = RunDir(made.run_dir)
+    assert len(first_passes(first)) > 20
+    capsys.readouterr()
+    main(["replay", str(first.path), "--out", str(out), "--json"])
+    run, suite, replay = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    again = RunDir(tmp_path / suite["runs"][0])
+    assert first_passes(again) == first_passes(first)
+    assert replay["added"] == 0
+    assert replay["repeated"] >= len(first_passes(first))
+    assert {each["attempt"] for each in replay["never_came"] if "attempt" in each} <= set(
+        range(2, 99)
+    )
+    manifest = Manifest.read(again.manifest)
+    assert manifest is not None
+    first_manifest = Manifest.read(first.manifest)
+    assert first_manifest is not None
+    assert manifest.replays == first_manifest.run_id
+    assert run["outcome"] in ("PASS", "INCONCLUSIVE"), run

@@ -1,0 +1,169 @@
+"""Runs on virtual time made again: exactly, with less, and from what their captures show."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.artifact.agreement import Agreement
+from harness.artifact.decision import read_decisions
+from harness.artifact.run_dir import RunDir
+from harness.cli.root import main
+from harness.orchestrate.phases import Replayed
+from harness.orchestrate.runner import run_suite
+from harness.replay.from_capture import from_captures
+from tests.unit.harness.replay.test_rules import DOCUMENT
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(900)
+
+RULES = [
+    {
+        "id": "lose",
+        "where": {"link": "a->b"},
+        "what": {"type": ["DATA", "PAD"]},
+        "act": {"drop": "6%"},
+    },
+    {
+        "id": "late",
+        "where": {"link": "a->b"},
+        "what": {"type": "DATA"},
+        "attempt": 1,
+        "act": {"hold": {"share": "2%", "for": "3ms"}},
+    },
+    {
+        "id": "twice",
+        "where": {"link": "a->b"},
+        "what": {"type": "DATA"},
+        "attempt": 1,
+        "act": {"duplicate": "2%"},
+    },
+    {
+        "id": "deaf",
+        "where": {"link": "b->a"},
+        "what": {"type": ["SM", "NAK"]},
+        "act": {"drop": "5%"},
+    },
+]
+
+
+def scenario(folder: Path, faults, length="400KiB", message="1000B") -> Path:
+    """A scenario of one stream whose messages are all of one length."""
+    traffic = {
+        **DOCUMENT["traffic"][0],
+        "content": {"bytes": length, "message": {"from": message, "to": message}},
+    }
+    document = {**DOCUMENT, "traffic": [traffic], "faults": faults, "fidelity": ["sim"]}
+    path = folder / "made.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def run(path: Path, folder: Path, **options):
+    (result,) = run_suite([path], fidelity="sim", out=folder / "runs", **options).runs
+    return result, RunDir(result.run_dir)
+
+
+def fields(folder: RunDir, *names):
+    rows = read_decisions(folder.decisions)
+    return [tuple(int(row[name]) for name in names) for row in rows]
+
+
+def test_a_replay_is_the_same_run_to_the_nanosecond(tmp_path):
+    path = scenario(tmp_path, RULES)
+    _, first = run(path, tmp_path)
+    replayed = Replayed("first", first.decisions, ("windtunnel", "replay", "first"))
+    # With a seed of its own every rule would choose other frames.
+    made, again = run(path, tmp_path, replayed=replayed)
+    assert made.outcome == "PASS", made.reason
+    assert first.decisions.read_bytes() == again.decisions.read_bytes()
+    assert first.replayed.exists() is False
+    found = Agreement.read(again.replay)
+    assert found is not None
+    assert found.replays == "first"
+    assert found.is_whole
+    assert found.ordered == len(fields(first, "time_ns")) > 30
+    assert again.repro.read_text().startswith("windtunnel replay first\n")
+    verdict = json.loads(again.verdict.read_text())
+    told = [each["text"] for each in verdict["gates"] if each["name"] == "faults_happened"]
+    assert told == [f"{found.ordered} of {found.ordered} decisions repeated"]
+
+
+def test_a_replay_of_a_part_strikes_that_part_alone(tmp_path):
+    path = scenario(tmp_path, RULES)
+    _, first = run(path, tmp_path)
+    part = tmp_path / "part.bin"
+    chosen = read_decisions(first.decisions)
+    chosen = chosen[(chosen["rule"] == 0) & (chosen["attempt"] == 1)]
+    part.write_bytes(chosen.tobytes())
+    _, again = run(path, tmp_path, replayed=Replayed("part", part, ()))
+    names = ("rule", "position", "attempt", "order")
+    assert sorted(fields(again, *names)) == sorted(
+        tuple(int(row[name]) for name in names) for row in chosen
+    )
+
+
+def lost(folder: RunDir):
+    """The bytes of the stream that were dropped, with the attempt."""
+    rows = read_decisions(folder.decisions)
+    rows = rows[(rows["action"] == 1) & (rows["link"] == 0)]
+    return {(int(row["position"]), int(row["frame_length"]), int(row["attempt"])) for row in rows}
+
+
+def test_what_two_captures_show_is_lost_again(tmp_path):
+    _, first = run(scenario(tmp_path, RULES), tmp_path)
+    made = from_captures([first.capture("b"), first.capture("a")], tmp_path / "seen.yaml")
+    path = tmp_path / "seen.yaml"
+    path.write_text(made.text)
+    told = made.streams[0]
+    assert told["followed"] is True
+    assert told["reliable"] is True
+    assert [note for note in made.notes if "differ in length" in note] == []
+    result, again = run(path, tmp_path)
+    assert result.outcome == "PASS", result.reason
+    assert len(lost(first)) > 20
+    assert max(attempt for _, _, attempt in lost(first)) >= 2
+    assert lost(again) == lost(first)
+    kinds = [
+        {
+            (int(row["position"]), int(row["attempt"]), int(row["action"]))
+            for row in read_decisions(each.decisions)
+            if row["action"] in (2, 3)
+        }
+        for each in (first, again)
+    ]
+    assert kinds[0] == kinds[1]
+    assert len(kinds[0]) > 8
+
+
+def test_what_one_capture_shows_is_lost_again(tmp_path):
+    """First transmissions only: of a repair that is lost as well one place tells too little."""
+    only_first = [{**RULES[0], "attempt": 1}]
+    _, first = run(scenario(tmp_path, only_first), tmp_path)
+    for host in ("a", "b"):
+        path = tmp_path / f"seen-at-{host}.yaml"
+        made = from_captures([first.capture(host)], path)
+        path.write_text(made.text)
+        assert made.streams[0]["lost"] == len(lost(first)) > 20
+        _, again = run(path, tmp_path)
+        assert lost(again) == lost(first), host
+
+
+def test_a_failing_run_is_shrunk_by_command(tmp_path, capsys):
+    """A sabotage needs no weather at all, so nothing of it may be left."""
+    path = scenario(tmp_path, RULES)
+    result, first = run(path, tmp_path, sabotage="flip-byte")
+    assert result.outcome == "FAIL"
+    out = str(tmp_path / "runs")
+    assert main(["shrink", str(first.path), "--out", out, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["check"] == "delivered_once"
+    assert (told["ranges"], told["rules"], told["streams_after"]) == (0, 0, 1)
+    assert told["is_sure"]
+    assert told["bytes_after"] < told["bytes_before"] == 400 << 10
+    (again,) = run_suite(
+        [Path(told["scenario"])], fidelity="sim", out=tmp_path / "runs", sabotage="flip-byte"
+    ).runs
+    assert again.outcome == "FAIL"
+    assert again.reason.startswith("delivered_once")

@@ -1,0 +1,168 @@
+"""Shrinking, with a made-up world in place of runs: which candidates fail is known here."""
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import yaml
+
+from harness.artifact.decision import DECISION, DROP, HOLD
+from harness.replay.document import parse
+from harness.replay.shrink import BYTES_MIN, Origin, Shrinking
+from harness.replay.trial import Candidate
+from tests.unit.harness.replay.test_rules import DOCUMENT
+
+FAULTS = [
+    {
+        "id": "lose",
+        "where": {"link": "a->b"},
+        "what": {"type": "DATA", "stream": 1001},
+        "act": {"drop": "5%"},
+    },
+    {
+        "id": "late",
+        "where": {"link": "a->b"},
+        "what": {"type": "DATA"},
+        "act": {"hold": {"share": "5%", "until": {"frames": 3}, "at_most": "5ms"}},
+    },
+]
+CHECKS = ["delivered_once", {"naks_paced": {"traffic": ["t-1001", "t-1002"]}}]
+
+
+def decisions(count):
+    """So many of each rule and stream, a frame of 1 KiB every 64 KiB."""
+    rows = np.zeros(4 * count, dtype=DECISION)
+    rows["rule"] = np.repeat([0, 0, 1, 1], count)
+    rows["action"] = np.where(rows["rule"] == 0, DROP, HOLD)
+    rows["stream_id"] = np.repeat([1001, 1002, 1001, 1002], count)
+    rows["frame_type"], rows["frame_length"] = 1, 1024
+    rows["session"] = rows["attempt"] = 1
+    rows["position"] = np.tile(np.arange(count) * 65_536, 4) + np.repeat([0, 0, 4096, 4096], count)
+    return rows
+
+
+def origin(count=16):
+    document = {**DOCUMENT, "faults": FAULTS, "expect": CHECKS}
+    return Origin(
+        document=document,
+        scenario=parse(yaml.safe_dump(document)),
+        decisions=decisions(count),
+        seed=77,
+        check="naks_paced",
+        fidelity=("sim", "netns"),
+        about="made up",
+        header=("Intent", "  made up"),
+    )
+
+
+def frames_of(candidate):
+    """(action, stream, position) of what a candidate strikes, by decisions or by rules."""
+    streams = {each.stream_id: each.content.total_bytes for each in candidate.scenario.traffic}
+    if candidate.decisions is not None:
+        names = {DROP: "drop", HOLD: "hold"}
+        found = {
+            (names[int(row["action"])], int(row["stream_id"]), int(row["position"]))
+            for row in candidate.decisions
+        }
+    else:
+        found = set()
+        for fault in candidate.scenario.faults:
+            place = fault.what.position
+            spans = place.ranges or [place]
+            found |= {(fault.act.action, fault.what.streams[0], each.start) for each in spans}
+    return {each for each in found if each[2] < streams.get(each[1], 0)}
+
+
+def shrunk(fails, start=None):
+    asked, told = [], []
+
+    def ask(candidate):
+        asked.append(candidate)
+        return fails(candidate)
+
+    made = Shrinking(start or origin(), ask, told.append)
+    made.run()
+    return made, asked, told
+
+
+def test_leaves_what_it_takes_and_nothing_else():
+    needed = {("hold", 1002, 4096 + 65_536), ("hold", 1002, 4096 + 3 * 65_536)}
+    made, asked, told = shrunk(lambda candidate: needed <= frames_of(candidate))
+    assert made.is_sure
+    assert frames_of(made.best) == needed
+    assert [each.id for each in made.best.scenario.traffic] == ["t-1002"]
+    (traffic,) = made.best.scenario.traffic
+    assert traffic.content.total_bytes == 262_144
+    scenario = parse(made.text())
+    assert scenario.seeds.root == 77
+    assert [each.name for each in scenario.expect] == ["naks_paced"]
+    assert scenario.expect[0].arguments == {"traffic": ["t-1002"]}
+    assert [each.act.action for each in scenario.faults] == ["hold"]
+    assert made.text().startswith("# Intent\n#   made up\n")
+    assert told[-2:] == [
+        "as 2 ranges in 1 rule: fails by these alone",
+        "rule-1: hold until at_most -> hold for",
+    ]
+    assert len(asked) < 60
+
+
+def test_takes_a_simpler_act_where_that_fails_too():
+    place = 4096 + 65_536
+
+    def fails(candidate):
+        return any(each[1:] == (1001, place) for each in frames_of(candidate))
+
+    made, _, told = shrunk(fails)
+    assert frames_of(made.best) == {("drop", 1001, place)}
+    assert told[-1] == "rule-1: hold until at_most -> drop"
+
+
+def test_without_any_weather_no_rule_is_left():
+    made, _, _ = shrunk(lambda candidate: True)
+    assert made.written_rules() == []
+    assert len(made.best.scenario.traffic) == 1
+    assert made.best.scenario.traffic[0].content.total_bytes == BYTES_MIN
+    assert parse(made.text()).faults == ()
+
+
+def test_tells_when_its_rules_alone_do_not_fail():
+    made, _, told = shrunk(lambda candidate: candidate.decisions is not None)
+    assert not made.is_sure
+    assert made.best.decisions is not None
+    assert told[-1].endswith("does not fail by these")
+
+
+def test_no_candidate_is_asked_about_twice():
+    _, asked, _ = shrunk(lambda candidate: ("drop", 1001, 0) in frames_of(candidate))
+    keys = [
+        (
+            str([(t.id, t.content.total_bytes) for t in each.scenario.traffic]),
+            b"rules" if each.decisions is None else each.decisions.tobytes(),
+        )
+        for each in asked
+    ]
+    passed = [
+        key
+        for key, each in zip(keys, asked, strict=True)
+        if ("drop", 1001, 0) not in frames_of(each)
+    ]
+    assert len(passed) == len(set(passed))
+
+
+@pytest.mark.parametrize("limit", range(0, 40, 3))
+def test_whenever_it_is_interrupted_the_best_so_far_fails(limit):
+    needed = {("drop", 1001, 65_536)}
+    count = 0
+
+    def fails(candidate):
+        nonlocal count
+        count += 1
+        if count > limit:
+            raise KeyboardInterrupt
+        return needed <= frames_of(candidate)
+
+    made = Shrinking(origin(), fails, lambda text: None)
+    with suppress(KeyboardInterrupt):
+        made.run()
+    assert needed <= frames_of(made.best)
+    assert needed <= frames_of(Candidate(parse(made.text())))
