@@ -82,8 +82,7 @@ class CatalogWriter(Catalog):
                 f"{self.path}: the next recording id is {self.next_recording_id}, "
                 f"but there is a recording {highest}"
             )
-        if self.capacity < self._options.capacity:
-            self._grow_to(self._options.capacity)
+        self.reserve(self._options.capacity)
 
     def add(self, descriptor: RecordingDescriptor) -> int:
         """Enter a new recording; its id is the catalog's to choose. Raises StorageError."""
@@ -127,6 +126,15 @@ class CatalogWriter(Catalog):
         """Let a recording count, or not."""
         self._change(recording_id, state)
         self._index()
+
+    def reserve(self, capacity: int) -> None:
+        """Have room for so many bytes, or more. Raises StorageError."""
+        if capacity > CAPACITY_MAX:
+            raise CatalogError(
+                f"{self.path}: a capacity of {capacity} bytes; at most {CAPACITY_MAX} can be"
+            )
+        if capacity > self.capacity:
+            self._grow_to(capacity)
 
     def refresh_checksum(self, recording_id: int) -> None:
         """Compute the checksum of an entry anew."""
