@@ -13,6 +13,7 @@ import click
 
 from harness.cli import exit_code
 from harness.cli.analyze import analyze
+from harness.cli.archive import archive
 from harness.cli.backlog import backlog
 from harness.cli.bench import bench
 from harness.cli.calibrate import calibrate
@@ -124,7 +125,7 @@ ABOUT_RUNS = (
     *(shrink, from_capture, analyze),
     *(doctor, clean),
 )
-ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info)
+ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info, archive)
 for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench, exam, calibrate):
     windtunnel.add_command(command)
 

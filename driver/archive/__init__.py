@@ -1,0 +1,10 @@
+"""The archive: recordings of streams, kept in files and sent again.
+
+    protocol    what archive and clients say to each other
+    storage     catalog, segment files, mark file: what lies in an archive's directory
+    tool        looking into a directory and mending it, for people
+
+An archive is a client of a media driver like any other: it never meets the driver but in shared
+memory. Its directory and its messages are those of Aeron 1.53; either can be exchanged for the
+other's.
+"""

@@ -1,0 +1,132 @@
+"""Messages to bytes and back; everything inside a message is checked here, once.
+
+    0             2            4          6         8              8 + block length
+    +-------------+------------+----------+---------+--------------+---------------+-----
+    |block length |template id |schema id | version | block        | u32 n, n bytes| ...
+    +-------------+------------+----------+---------+--------------+---------------+-----
+
+A sender may be older or newer. What its version does not have, or what lies behind the end of its
+block, takes the value that is declared for its absence; what it has and we do not know is passed
+over, as are bytes behind the last element. A field that every version has must be there. Text that
+is not ASCII is replaced, on either way, so that no peer's bytes can trip us later.
+Source: archive-protocol 1.1.
+"""
+
+import struct
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+import driver.archive.protocol.replication
+import driver.archive.protocol.responses  # noqa: F401  # importing declares the messages
+from driver.archive.protocol.codes import SCHEMA_ID, SCHEMA_VERSION
+from driver.archive.protocol.layout import BY_TEMPLATE_ID, Layout, Message
+from driver.base.errors import DriverError
+
+_MESSAGE = TypeVar("_MESSAGE", bound=Message)
+Payload: TypeAlias = "bytes | bytearray | memoryview | np.ndarray"
+
+HEADER = struct.Struct("<4H")
+"""Block length, template id, schema id, version."""
+PREFIX = struct.Struct("<I")
+"""The length before each text."""
+VARIABLE_LENGTH_MAX = 1 << 30
+
+
+class MalformedMessage(DriverError):
+    """Bytes that are no message: cut short, contradicting themselves, of another schema."""
+
+
+class UnknownTemplate(MalformedMessage):
+    """A message of our schema that we do not know; an archive passes over it in silence."""
+
+
+def encode(message: Message) -> bytes:
+    """A message with its header, of the newest version."""
+    layout = message.LAYOUT
+    header = HEADER.pack(layout.block_length, message.TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
+    return header + encode_body(message)
+
+
+def encode_body(message: Message) -> bytes:
+    """A message without its header, as a catalog keeps a descriptor."""
+    layout = message.LAYOUT
+    parts = [struct.pack(layout.format, *(getattr(message, field.name) for field in layout.fixed))]
+    for field in layout.variable:
+        value = getattr(message, field.name)
+        content = value.encode("ascii", "replace") if field.is_text else bytes(value)
+        parts += [PREFIX.pack(len(content)), content]
+    return b"".join(parts)
+
+
+def decode(payload: Payload) -> Message:
+    """The message that these bytes are. Raises UnknownTemplate, MalformedMessage."""
+    content = bytes(payload)
+    if len(content) < HEADER.size:
+        raise MalformedMessage(f"expected a header of {HEADER.size} bytes, found {len(content)}")
+    block_length, template_id, schema_id, version = HEADER.unpack_from(content)
+    if schema_id != SCHEMA_ID:
+        raise MalformedMessage(f"expected schema {SCHEMA_ID}, found {schema_id}")
+    kind = BY_TEMPLATE_ID.get(template_id)
+    if kind is None:
+        raise UnknownTemplate(f"no message of schema {SCHEMA_ID} has template id {template_id}")
+    return decode_body(kind, content, HEADER.size, block_length, version)[0]
+
+
+def decode_body(
+    kind: type[_MESSAGE], content: bytes, at: int, block_length: int, version: int
+) -> tuple[_MESSAGE, int]:
+    """The message whose block begins at `at`, and where it ends. Raises MalformedMessage."""
+    layout = kind.LAYOUT
+    end = at + block_length
+    if end > len(content):
+        raise MalformedMessage(
+            f"{kind.__name__}: expected a block of {block_length} bytes, found {len(content) - at}"
+        )
+    values = dict(layout.absent)
+    values.update(_fixed_values(kind.__name__, layout, content[at:end], version))
+    for field in layout.variable:
+        if field.since > version:
+            break
+        element, end = _element(f"{kind.__name__}.{field.name}", content, end)
+        values[field.name] = element.decode("ascii", "replace") if field.is_text else element
+    return kind(**values), end
+
+
+def _fixed_values(name: str, layout: Layout, block: bytes, version: int) -> dict[str, Any]:
+    """The values of the fields that this sender has; they are the first ones of the block."""
+    present = [
+        field for field in layout.fixed if field.since <= version and field.end <= len(block)
+    ]
+    missing = [field for field in layout.fixed[len(present) :] if field.since == 0]
+    if missing:
+        raise MalformedMessage(
+            f"{name}: expected a block of at least {missing[-1].end} bytes, found {len(block)}"
+        )
+    found = struct.unpack_from("<" + "".join(field.code for field in present), block)
+    values: dict[str, Any] = {}
+    for field, value in zip(present, found, strict=True):
+        if field.enumeration is not None:
+            try:
+                value = field.enumeration(value)
+            except ValueError:
+                raise MalformedMessage(
+                    f"{name}.{field.name}: {value} is no {field.enumeration.__name__}"
+                ) from None
+        values[field.name] = value
+    return values
+
+
+def _element(name: str, content: bytes, at: int) -> tuple[bytes, int]:
+    """The bytes of one element behind the block, and where they end."""
+    start = at + PREFIX.size
+    if start > len(content):
+        raise MalformedMessage(
+            f"{name}: expected its length at {at}, found {len(content) - at} bytes"
+        )
+    (length,) = PREFIX.unpack_from(content, at)
+    if length > min(VARIABLE_LENGTH_MAX, len(content) - start):
+        raise MalformedMessage(
+            f"{name}: expected at most {len(content) - start} bytes, its length says {length}"
+        )
+    return content[start : start + length], start + length

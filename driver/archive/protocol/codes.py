@@ -1,0 +1,99 @@
+"""Numbers that both sides of the control protocol agree on: enumerations, error codes, versions.
+
+An enumeration travels as 32 bits; its NULL is SBE's and may be sent where nothing is meant.
+Source: archive-protocol 1.1 to 1.3, 1.7; Aeron 1.53.
+"""
+
+from enum import IntEnum
+
+from driver.base.arith import I32_MIN
+
+SCHEMA_ID = 101
+SCHEMA_VERSION = 14
+
+NULL_VALUE = -1
+"""What stands for "not set" in positions, lengths, ids and times; it is not SBE's null."""
+REPLAY_ALL_AND_FOLLOW = -1
+REPLAY_ALL_AND_STOP = -2
+
+
+def semantic_version(major: int, minor: int, patch: int) -> int:
+    """Three numbers from 0 to 255 in one."""
+    return major << 16 | minor << 8 | patch
+
+
+def major_of(version: int) -> int:
+    """The part of a semantic version that must agree."""
+    return version >> 16 & 0xFF
+
+
+def version_text(version: int) -> str:
+    """A semantic version as people write it."""
+    return f"{version >> 16 & 0xFF}.{version >> 8 & 0xFF}.{version & 0xFF}"
+
+
+PROTOCOL_VERSION = semantic_version(1, 12, 0)
+PROTOCOL_VERSION_WITH_ARCHIVE_ID = semantic_version(1, 11, 0)
+"""From which on an archive answers an ArchiveIdRequest."""
+
+
+class ControlResponseCode(IntEnum):
+    """How a request went."""
+
+    OK = 0
+    ERROR = 1
+    RECORDING_UNKNOWN = 2
+    SUBSCRIPTION_UNKNOWN = 3
+    NULL = I32_MIN
+
+
+class SourceLocation(IntEnum):
+    """Where the publisher of a stream to be recorded is; NULL behaves as REMOTE does."""
+
+    LOCAL = 0
+    REMOTE = 1
+    NULL = I32_MIN
+
+
+class BooleanType(IntEnum):
+    """A truth value on the wire; NULL counts as false."""
+
+    FALSE = 0
+    TRUE = 1
+    NULL = I32_MIN
+
+
+class RecordingSignal(IntEnum):
+    """What happened to a recording."""
+
+    START = 0
+    STOP = 1
+    EXTEND = 2
+    REPLICATE = 3
+    MERGE = 4
+    SYNC = 5
+    DELETE = 6
+    REPLICATE_END = 7
+    NULL = I32_MIN
+
+
+class ErrorCode(IntEnum):
+    """What the `relevant_id` of a response with code ERROR says."""
+
+    GENERIC = 0
+    ACTIVE_LISTING = 1
+    ACTIVE_RECORDING = 2
+    ACTIVE_SUBSCRIPTION = 3
+    UNKNOWN_SUBSCRIPTION = 4
+    UNKNOWN_RECORDING = 5
+    UNKNOWN_REPLAY = 6
+    MAX_REPLAYS = 7
+    MAX_RECORDINGS = 8
+    INVALID_EXTENSION = 9
+    AUTHENTICATION_REJECTED = 10
+    STORAGE_SPACE = 11
+    UNKNOWN_REPLICATION = 12
+    UNAUTHORISED_ACTION = 13
+    REPLICATION_CONNECTION_FAILURE = 14
+    EMPTY_RECORDING = 15
+    INVALID_POSITION = 16

@@ -1,0 +1,211 @@
+"""From frame to frame through a segment file.
+
+    base           at                                      limit
+    | frame | frame | frame | PAD (header alone) | 0 0 0 ... |
+
+The kernels see a chunk of the file at a time. A frame is known by its length, and what has none
+ends the data. `walk` believes every frame; `check` compares each with where it lies: term, offset,
+stream, and its checksum where one is asked for, which covers the payload up to the next frame and
+stands where the session id was. A padding frame is its header alone: it has no payload to check.
+Source: archive-protocol 4.3, 4.4, 4.6.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.archive.storage.checksum import NO_TABLE, Checksum, crc
+from driver.base.arith import align, bits_to_shift
+from driver.base.errors import StorageError
+from driver.base.jit import kernel
+from driver.logbuffer import position as positions
+from driver.wire import data, frame_type, header
+
+CHUNK_LENGTH = 1 << 20
+"""Ours: enough that a chunk costs more to look through than to read."""
+PAGE_LENGTH = 4096
+HEADER_LENGTH = data.HEADER_LENGTH
+
+MORE = 0
+"""The next frame begins or ends behind the chunk."""
+END = 1
+BAD_LENGTH = -1
+BAD_TERM_OFFSET = -2
+BAD_TERM_ID = -3
+BAD_STREAM_ID = -4
+BAD_CHECKSUM = -5
+FAULTS = {
+    BAD_LENGTH: "its length is impossible",
+    BAD_TERM_OFFSET: "its term offset is not that of its place",
+    BAD_TERM_ID: "its term id is not that of its place",
+    BAD_STREAM_ID: "its stream id is another",
+    BAD_CHECKSUM: "its checksum does not match",
+}
+
+
+class FrameHeader(NamedTuple):
+    """One frame of a recording, as it lies in its file."""
+
+    position: int
+    frame_length: int
+    flags: int
+    type_code: int
+    term_offset: int
+    session_id: int
+    "Or the checksum."
+    stream_id: int
+    term_id: int
+
+
+@kernel
+def walk(chunk, length, at):
+    """Go from the frame at `at` to the end of the data or of the chunk.
+
+    Returns: (where the next frame would begin, where the last one that was passed begins or -1,
+             END or MORE)
+    """
+    last = -1
+    while at + HEADER_LENGTH <= length:
+        frame_length = header.frame_length(chunk, at)
+        if frame_length <= 0:
+            return at, last, END
+        last = at
+        at += align(frame_length, data.ALIGNMENT)
+    return at, last, MORE
+
+
+@kernel
+def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream_id, table):
+    """Go from the frame at `at`, which lies at `position`, as far as all frames are sound.
+
+    Shapes:  table int64[8, 256], or int64[8, 0] where checksums are not to be looked at
+    Returns: (where it stopped, END, MORE, or what is wrong with the frame there)
+    """
+    bits = bits_to_shift(term_length)
+    origin = position - at
+    while at + HEADER_LENGTH <= length:
+        frame_length = header.frame_length(chunk, at)
+        if frame_length <= 0:
+            return at, END
+        here = origin + at
+        offset = positions.term_offset(here, term_length)
+        end = at + align(frame_length, data.ALIGNMENT)
+        is_pad = header.frame_type(chunk, at) == frame_type.PAD
+        if frame_length < HEADER_LENGTH or offset + (end - at) > term_length:
+            return at, BAD_LENGTH
+        if frame_length > mtu and not is_pad:
+            return at, BAD_LENGTH
+        if data.term_offset(chunk, at) != offset:
+            return at, BAD_TERM_OFFSET
+        if data.term_id(chunk, at) != positions.term_id(here, bits, initial_term_id):
+            return at, BAD_TERM_ID
+        if data.stream_id(chunk, at) != stream_id:
+            return at, BAD_STREAM_ID
+        if not is_pad:
+            if end > length:
+                return at, MORE
+            if table.size > 0 and data.session_id(chunk, at) != crc(
+                table, chunk, at + HEADER_LENGTH, end
+            ):
+                return at, BAD_CHECKSUM
+        at = end
+    return at, MORE
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first frame of a file that is not what it should be."""
+
+    position: int
+    status: int
+
+    @property
+    def text(self) -> str:
+        return f"the frame at position {self.position} is not sound: {FAULTS[self.status]}"
+
+
+class SegmentReader:
+    """One segment file, open for reading."""
+
+    def __init__(self, path: Path, base: int) -> None:
+        self.path, self.base = path, base
+        try:
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StorageError(f"cannot open {path}: {error.strerror}") from error
+        self.length = os.fstat(self._file).st_size
+
+    def read(self, at: int, length: int) -> np.ndarray:
+        """Up to `length` bytes from a file offset on. Raises StorageError."""
+        try:
+            chunk = np.empty(max(length, 0), dtype=np.uint8)
+            return chunk[: os.preadv(self._file, [memoryview(chunk)], at)]
+        except OSError as error:
+            raise StorageError(f"cannot read {self.path} at {at}: {error.strerror}") from error
+
+    def end_of_data(self, start: int, limit: int) -> tuple[int, int]:
+        """(where the data ends, where its last frame begins or -1) as file offsets, from `start`.
+
+        A last frame that reaches beyond `limit` is told as it is.
+        """
+        at, last, status = start, -1, MORE
+        while status == MORE and at + HEADER_LENGTH <= limit:
+            chunk = self.read(at, min(CHUNK_LENGTH, limit - at))
+            if chunk.size < HEADER_LENGTH:
+                break
+            passed, found, status = walk(chunk, chunk.size, 0)
+            last = at + int(found) if found >= 0 else last
+            at += int(passed)
+        return at, last
+
+    def fault(
+        self,
+        descriptor: RecordingDescriptor,
+        start: int,
+        end: int,
+        checksum: Checksum | None,
+    ) -> Fault | None:
+        """The first frame between two file offsets that is not sound; `end` is where data ends."""
+        table = NO_TABLE if checksum is None else checksum.table
+        at = start
+        while at < end:
+            chunk = self.read(at, min(CHUNK_LENGTH, end - at))
+            passed, status = check(
+                chunk, chunk.size, 0, self.base + at, descriptor.initial_term_id,
+                descriptor.term_buffer_length, descriptor.mtu_length, descriptor.stream_id, table,
+            )  # fmt: skip
+            at += int(passed)
+            if status == MORE and passed > 0:
+                continue
+            if at < end:
+                return Fault(self.base + at, int(status) if status < 0 else BAD_LENGTH)
+        return None
+
+    def frames(self, start: int, end: int) -> Iterator[FrameHeader]:
+        """The headers of the frames between two file offsets, as far as there are any."""
+        at = start
+        while at + HEADER_LENGTH <= end:
+            raw = self.read(at, HEADER_LENGTH)
+            if raw.size < HEADER_LENGTH or header.frame_length(raw, 0) <= 0:
+                return
+            length = int(header.frame_length(raw, 0))
+            yield FrameHeader(
+                self.base + at, length, int(header.flags(raw, 0)), int(header.frame_type(raw, 0)),
+                int(data.term_offset(raw, 0)), int(data.session_id(raw, 0)),
+                int(data.stream_id(raw, 0)), int(data.term_id(raw, 0)),
+            )  # fmt: skip
+            at += int(align(length, data.ALIGNMENT))
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def __enter__(self) -> "SegmentReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

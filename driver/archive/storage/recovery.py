@@ -1,0 +1,94 @@
+"""Where a recording stopped whose archive was killed.
+
+    page              page              page
+    |   frame | frame | ... last frame ...      0 0 0
+                                ^ does it lie here whole?
+
+Only the last file counts: data ends at the first frame without a length. A block is written to
+pages in no known order, so the last frame may be torn. One that reaches beyond its file is. One
+that crosses a page is proven by its checksum, where frames carry one, or by each of its later
+pages having a byte that is not zero; a padding frame, of which only the header is ever written, by
+being one. Aeron does not look at the type: it refuses to start after such a padding frame, and
+counts pages from where it began to read, not from the beginning of the file.
+Source: archive-protocol 4.6.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.archive.storage.checksum import Checksum, crc
+from driver.archive.storage.frame_walk import (
+    HEADER_LENGTH,
+    PAGE_LENGTH,
+    SegmentReader,
+)
+from driver.archive.storage.segment_file import SegmentFile, segments_of, term_base
+from driver.base.arith import align
+from driver.base.errors import StorageError
+from driver.wire import data, frame_type, header
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredStop:
+    """What the files of a recording say about its end."""
+
+    position: int
+    "Where the data ends; with a doubtful frame, behind it."
+    doubtful_position: int | None = None
+    "Where the last frame begins, if nothing proves that all of it was written."
+
+
+def recovered_stop(
+    directory: Path,
+    descriptor: RecordingDescriptor,
+    checksum: Checksum | None = None,
+    segments: list[SegmentFile] | None = None,
+) -> RecoveredStop:
+    """Find the stop position of a recording in its files. Raises StorageError."""
+    if segments is None:
+        segments = segments_of(directory, descriptor.recording_id)
+    if not segments:
+        return RecoveredStop(descriptor.start_position)
+    last_file = segments[-1]
+    if last_file.base < 0:
+        raise StorageError(f"{last_file.path}: expected a base position of at least 0")
+    start = first_offset(descriptor, last_file.base)
+    with SegmentReader(last_file.path, last_file.base) as reader:
+        limit = min(reader.length, descriptor.segment_file_length)
+        end, last = reader.end_of_data(start, limit)
+        if end > limit:
+            # The bytes of the last frame are not there: no need to ask how far they were written.
+            return _stop(descriptor, reader.base + last)
+        if last >= 0 and not _is_whole(reader, last, end, checksum):
+            return RecoveredStop(reader.base + end, reader.base + last)
+        return _stop(descriptor, reader.base + end)
+
+
+def first_offset(descriptor: RecordingDescriptor, base: int) -> int:
+    """Where the data of a file begins: behind the start of the recording."""
+    first = term_base(descriptor.start_position, descriptor.term_buffer_length)
+    return descriptor.start_position - first if base == first else 0
+
+
+def _stop(descriptor: RecordingDescriptor, position: int) -> RecoveredStop:
+    return RecoveredStop(max(position, descriptor.start_position))
+
+
+def _is_whole(reader: SegmentReader, start: int, end: int, checksum: Checksum | None) -> bool:
+    """Whether the frame between these file offsets is proven to be written whole."""
+    if start // PAGE_LENGTH == (end - 1) // PAGE_LENGTH:
+        return True
+    head = reader.read(start, HEADER_LENGTH)
+    if header.frame_type(head, 0) == frame_type.PAD:
+        return True
+    if checksum is not None:
+        frame = reader.read(start, end - start)
+        expected = crc(checksum.table, frame, HEADER_LENGTH, frame.size)
+        if frame.size == end - start and data.session_id(head, 0) == expected:
+            return True
+    first_later_page = int(align(start + 1, PAGE_LENGTH))
+    return all(
+        reader.read(page, min(PAGE_LENGTH, end - page)).any()
+        for page in range(first_later_page, end, PAGE_LENGTH)
+    )

@@ -1,0 +1,127 @@
+"""What there is in an archive's directory, as lines for people and as one document for machines."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from driver.archive.protocol.codes import NULL_VALUE, version_text
+from driver.archive.storage.catalog import Catalog
+from driver.archive.storage.catalog_entry import CatalogEntry
+from driver.archive.storage.mark_file import MarkFileHeader
+from driver.archive.storage.segment_file import SegmentFile
+from driver.archive.tool.failure import printable
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def time_text(epoch_ms: int) -> str:
+    """A time in local time; what no calendar holds stays a number."""
+    if epoch_ms == NULL_VALUE:
+        return "-"
+    try:
+        local = (_EPOCH + timedelta(milliseconds=epoch_ms)).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return f"{epoch_ms} ms"
+    return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03}{local:%z}"
+
+
+def mark_file_document(header: MarkFileHeader, now_ms: int) -> dict[str, Any]:
+    """The mark file, and whether its archive lives."""
+    return {"is_active": header.is_active(now_ms), **asdict(header)}
+
+
+def mark_file_lines(header: MarkFileHeader | None, now_ms: int) -> Iterator[str]:
+    """The mark file, for people."""
+    if header is None:
+        yield "mark file          none"
+        return
+    lives = "alive" if header.is_active(now_ms) else "not alive"
+    for name, value in (
+        ("archive", f"id {header.archive_id}, process {header.pid}, {lives}"),
+        ("storage version", version_text(header.version)),
+        ("started", time_text(header.start_timestamp)),
+        ("last active", time_text(header.activity_timestamp)),
+        ("control", f"{header.control_channel or '-'}, stream {header.control_stream_id}"),
+        (
+            "local control",
+            f"{header.local_control_channel}, stream {header.local_control_stream_id}",
+        ),
+        ("events", f"{header.events_channel or '-'}, stream {header.events_stream_id}"),
+        ("driver", header.aeron_directory or "-"),
+    ):
+        yield f"{name:<18} {printable(value)}"
+
+
+def catalog_lines(catalog: Catalog) -> Iterator[str]:
+    """The catalog's own numbers, for people."""
+    yield f"{'catalog version':<18} {version_text(catalog.version)}"
+    yield f"{'catalog capacity':<18} {catalog.capacity} bytes"
+    yield f"{'next recording id':<18} {catalog.next_recording_id}"
+
+
+def entry_document(entry: CatalogEntry, segments: list[SegmentFile]) -> dict[str, Any]:
+    """One recording."""
+    return {
+        "state": entry.state_name,
+        "fault": entry.fault,
+        "entry_offset": entry.offset,
+        "entry_length": entry.length,
+        "entry_checksum": entry.checksum,
+        "segments": [segment.path.name for segment in segments],
+        **({} if entry.descriptor is None else asdict(entry.descriptor)),
+    }
+
+
+def entry_lines(entry: CatalogEntry, segments: list[SegmentFile]) -> Iterator[str]:
+    """One recording, for people."""
+    found = entry.descriptor
+    if found is None:
+        fault = printable(entry.fault)
+        yield f"entry at {entry.offset}: {entry.state_name}, cannot be read: {fault}"
+        return
+    fault = f", {printable(entry.fault)}" if entry.fault else ""
+    yield f"recording {found.recording_id}: {entry.state_name}{fault}"
+    is_stopped = found.stop_position != NULL_VALUE
+    stop = str(found.stop_position) if is_stopped else "not stopped"
+    length = f", {found.stop_position - found.start_position} bytes" if is_stopped else ""
+    times = f"{time_text(found.start_timestamp)} to {time_text(found.stop_timestamp)}"
+    for name, value in (
+        ("stream", f"{found.stream_id}, session {found.session_id}"),
+        ("from", found.source_identity),
+        ("channel", found.original_channel),
+        ("stripped channel", found.stripped_channel),
+        ("position", f"{found.start_position} to {stop}{length}"),
+        ("time", times),
+        ("terms", f"{found.term_buffer_length} bytes, initial term id {found.initial_term_id}"),
+        ("mtu", str(found.mtu_length)),
+        ("segments", f"{len(segments)} files of {found.segment_file_length} bytes"),
+        ("control session", f"{found.control_session_id}, correlation {found.correlation_id}"),
+    ):
+        yield f"  {name:<16} {printable(value)}"
+
+
+def document(
+    catalog: Catalog,
+    entries: list[CatalogEntry],
+    segments: dict[int, list[SegmentFile]],
+    header: MarkFileHeader | None,
+    now_ms: int,
+) -> dict[str, Any]:
+    """All of it, for machines."""
+    return {
+        "schema": "windtunnel-archive/1",
+        "directory": str(Path(catalog.directory)),
+        "mark_file": None if header is None else mark_file_document(header, now_ms),
+        "catalog": {
+            "version": version_text(catalog.version),
+            "capacity": catalog.capacity,
+            "alignment": catalog.alignment,
+            "next_recording_id": catalog.next_recording_id,
+            "damage": catalog.damage,
+        },
+        "recordings": [
+            entry_document(entry, segments.get(entry.recording_id, [])) for entry in entries
+        ],
+    }

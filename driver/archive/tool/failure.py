@@ -1,0 +1,29 @@
+"""What a tool could not do: a line on stderr and an exit code.
+
+0    done
+1    nothing is there: no archive, no such recording
+2    it is there and cannot be read, written or trusted
+64   the command line is wrong
+"""
+
+import click
+
+OK, NOTHING, DAMAGED, USAGE = 0, 1, 2, 64
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+
+class Failure(click.ClickException):
+    """A line on stderr and an exit code."""
+
+    exit_code: int  # type: ignore[misc]  # click declares it for the class; ours differs by failure
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.exit_code = code
+
+
+def printable(text: str) -> str:
+    """Text out of a file, with escapes in place of what a terminal would obey."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )

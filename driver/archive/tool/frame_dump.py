@@ -1,0 +1,56 @@
+"""The frames of recordings with their bytes, as lines for people and as documents for machines."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from driver.archive.protocol.codes import NULL_VALUE
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.archive.storage.frame_walk import FrameHeader, SegmentReader
+from driver.archive.storage.recovery import first_offset
+from driver.archive.storage.segment_file import SegmentFile
+from driver.wire import frame_type
+from driver.wire.data import HEADER_LENGTH
+
+ROW_LENGTH = 16
+
+
+def frames(
+    found: RecordingDescriptor, segments: list[SegmentFile]
+) -> Iterator[tuple[FrameHeader, bytes]]:
+    """Every frame of a recording with its payload. Raises StorageError."""
+    stop = found.stop_position
+    for segment in segments:
+        if segment.base + found.segment_file_length <= found.start_position:
+            continue
+        with SegmentReader(segment.path, segment.base) as reader:
+            end = min(reader.length, found.segment_file_length)
+            if stop != NULL_VALUE:
+                end = min(end, stop - segment.base)
+            for frame in reader.frames(first_offset(found, segment.base), end):
+                is_pad = frame.type_code == frame_type.PAD
+                length = 0 if is_pad else max(frame.frame_length - HEADER_LENGTH, 0)
+                at = frame.position - segment.base + HEADER_LENGTH
+                yield frame, reader.read(at, min(length, max(end - at, 0))).tobytes()
+
+
+def type_name(frame: FrameHeader) -> str:
+    names = {frame_type.PAD: "PAD", frame_type.DATA: "DATA"}
+    return names.get(frame.type_code, str(frame.type_code))
+
+
+def frame_document(frame: FrameHeader, payload: bytes) -> dict[str, Any]:
+    """One frame, for machines."""
+    return {**frame._asdict(), "type": type_name(frame), "payload": payload.hex()}
+
+
+def frame_lines(frame: FrameHeader, payload: bytes) -> Iterator[str]:
+    """One frame, for people."""
+    yield (
+        f"  position {frame.position}  {type_name(frame)}  flags {frame.flags:08b}  "
+        f"length {frame.frame_length}  term {frame.term_id}:{frame.term_offset}  "
+        f"session {frame.session_id}  stream {frame.stream_id}"
+    )
+    for at in range(0, len(payload), ROW_LENGTH):
+        row = payload[at : at + ROW_LENGTH]
+        text = "".join(chr(each) if 0x20 <= each < 0x7F else "." for each in row)
+        yield f"    {at:08x}  {row.hex(' '):<47}  |{text}|"

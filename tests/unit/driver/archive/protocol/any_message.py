@@ -1,0 +1,31 @@
+"""Messages of every kind with any values, for property tests."""
+
+from hypothesis import strategies as st
+
+from driver.archive.protocol.layout import BY_TEMPLATE_ID
+
+NUMBERS = {
+    "q": st.integers(-(1 << 63), (1 << 63) - 1),
+    "i": st.integers(-(1 << 31), (1 << 31) - 1),
+}
+TEXT = st.text(st.characters(max_codepoint=127), max_size=40)
+KINDS = sorted(BY_TEMPLATE_ID.values(), key=lambda kind: kind.TEMPLATE_ID)
+
+
+def values_of(kind):
+    """What the fields of a message may be, by name."""
+    values = {
+        field.name: st.sampled_from(field.enumeration) if field.enumeration else NUMBERS[field.code]
+        for field in kind.LAYOUT.fixed
+    }
+    for field in kind.LAYOUT.variable:
+        values[field.name] = TEXT if field.is_text else st.binary(max_size=40)
+    return values
+
+
+def messages(kind):
+    """Any message of one kind."""
+    return st.builds(kind, **values_of(kind))
+
+
+ANY_MESSAGE = st.sampled_from(KINDS).flatmap(messages)

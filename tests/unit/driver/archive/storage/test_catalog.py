@@ -1,0 +1,331 @@
+"""The catalog: a real one, our own, what a kill leaves behind, and damage."""
+
+import os
+import random
+import struct
+from dataclasses import replace
+
+import pytest
+
+from driver.archive.storage import catalog_writer
+from driver.archive.storage.catalog import FILE_NAME, Catalog, CatalogError
+from driver.archive.storage.catalog_entry import RecordingState
+from driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
+from driver.archive.storage.checksum import CRC_32, CRC_32C
+from driver.archive.storage.sync import SyncLevel
+from driver.base.errors import StorageError
+from tests.golden import archive_files
+from tests.unit.driver.archive.storage import own_recording as own
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def _file(folder):
+    return folder / FILE_NAME
+
+
+def _patch(folder, at, content):
+    with open(_file(folder), "r+b") as file:
+        file.seek(at)
+        file.write(content)
+
+
+def _descriptors(folder):
+    with Catalog(folder) as catalog:
+        return {each: catalog.descriptor(each) for each in catalog.recording_ids}
+
+
+def _filled(folder, count=3, **options):
+    with CatalogWriter.create(folder, CatalogOptions(**options)) as catalog:
+        for index in range(count):
+            catalog.add(own.descriptor(stop=0, original_channel="c" * index))
+        return [entry.offset for entry in catalog.entries()]
+
+
+def test_a_real_catalog_says_what_aeron_reads_in_it(tmp_path):
+    archive_files.unpack(tmp_path)
+    with Catalog(tmp_path) as catalog:
+        assert (catalog.capacity, catalog.next_recording_id, catalog.alignment) == (1 << 20, 3, 64)
+        assert catalog.recording_ids == (0, 1, 2)
+        assert [entry.offset for entry in catalog.entries()] == [32, 288, 544]
+        found = catalog.descriptor(2)
+    assert (found.start_position, found.stop_position, found.stream_id) == (262144, 855776, 2003)
+    assert found.source_identity == "aeron:ipc"
+
+
+def test_writing_what_a_real_catalog_says_gives_its_bytes(tmp_path):
+    real, ours = tmp_path / "real", tmp_path / "ours"
+    real.mkdir()
+    ours.mkdir()
+    archive_files.unpack(real)
+    with CatalogWriter.create(ours) as catalog:
+        for descriptor in _descriptors(real).values():
+            new = replace(
+                descriptor, control_session_id=0, correlation_id=0, stop_position=-1,
+                stop_timestamp=-1,
+            )  # fmt: skip
+            recording_id = catalog.add(new)
+            if descriptor.control_session_id:
+                catalog.extended(
+                    recording_id, control_session_id=descriptor.control_session_id,
+                    correlation_id=descriptor.correlation_id, session_id=descriptor.session_id,
+                )  # fmt: skip
+            catalog.stopped(recording_id, descriptor.stop_position, descriptor.stop_timestamp)
+    assert _file(ours).read_bytes() == _file(real).read_bytes()
+
+
+def test_an_entry_has_the_size_of_the_format(tmp_path):
+    with CatalogWriter.create(tmp_path) as catalog:
+        texts = dict.fromkeys(("stripped_channel", "original_channel", "source_identity"), "9" * 9)
+        catalog.add(own.descriptor(**texts))
+        (entry,) = catalog.entries()
+        assert (entry.offset, entry.length, entry.state) == (32, 160, RecordingState.VALID)
+
+
+@pytest.mark.parametrize("checksum", [None, CRC_32, CRC_32C])
+def test_random_changes_leave_what_a_dictionary_would_hold(tmp_path, checksum):
+    chance = random.Random(7)
+    options = CatalogOptions(capacity=4096, checksum=checksum, sync_level=SyncLevel.DATA)
+    expected, invalid = {}, {}
+    catalog = CatalogWriter.create(tmp_path, options)
+    for _ in range(600):
+        known = list(expected)
+        action = chance.randrange(9) if known else 0
+        picked = chance.choice(known) if known else -1
+        if action <= 2:
+            text = "c" * chance.randrange(300)
+            added = own.descriptor(stripped_channel=text, original_channel=text)
+            picked = catalog.add(added)
+            expected[picked] = replace(added, recording_id=picked)
+        elif action == 3:
+            catalog.stopped(picked, 64, 5)
+            expected[picked] = replace(expected[picked], stop_position=64, stop_timestamp=5)
+        elif action == 4:
+            catalog.extended(picked, control_session_id=1, correlation_id=2, session_id=3)
+            expected[picked] = replace(
+                expected[picked], control_session_id=1, correlation_id=2, session_id=3,
+                stop_position=-1, stop_timestamp=-1,
+            )  # fmt: skip
+        elif action == 5:
+            catalog.set_start_position(picked, 32)
+            catalog.set_stop_position(picked, 96)
+            expected[picked] = replace(expected[picked], start_position=32, stop_position=96)
+        elif action == 6:
+            text = "r" * chance.randrange(600)
+            expected[picked] = replace(expected[picked], original_channel=text)
+            catalog.replace(expected[picked])
+        elif action == 7:
+            state = chance.choice((RecordingState.INVALID, RecordingState.DELETED))
+            catalog.set_state(picked, state)
+            invalid[picked] = expected.pop(picked)
+        else:
+            catalog.close()
+            catalog = CatalogWriter(tmp_path, options)
+    catalog.close()
+    assert _descriptors(tmp_path) == expected
+    with Catalog(tmp_path) as reader:
+        entries = list(reader.entries())
+        assert {e.recording_id: e.descriptor for e in entries if not e.is_valid} == invalid
+        assert reader.next_recording_id == len(entries) == len(expected) + len(invalid)
+        if checksum is not None:
+            assert all(entry.is_checksum_right(checksum) for entry in entries)
+    assert len(expected) > 50
+    assert len(invalid) > 20
+
+
+def test_a_catalog_grows_by_half_and_keeps_all_ids(tmp_path):
+    capacities = set()
+    with CatalogWriter.create(tmp_path, CatalogOptions(capacity=1024)) as catalog:
+        for index in range(100):
+            assert catalog.add(own.descriptor()) == index
+            capacities.add(_file(tmp_path).stat().st_size)
+    assert sorted(capacities)[:4] == [1024, 1536, 2304, 3456]
+    assert tuple(_descriptors(tmp_path)) == tuple(range(100))
+
+
+def test_a_catalog_of_exact_size_goes_on(tmp_path):
+    offsets = _filled(tmp_path)
+    with Catalog(tmp_path) as catalog:
+        exact = [catalog._behind(entry) for entry in catalog.entries()][-1]
+    os.truncate(_file(tmp_path), exact)
+    with CatalogWriter(tmp_path, CatalogOptions(capacity=0)) as catalog:
+        assert catalog.add(own.descriptor()) == 3
+        assert [entry.offset for entry in catalog.entries()] == [*offsets, exact]
+
+
+def test_ids_of_recordings_that_are_gone_are_not_used_again(tmp_path):
+    _filled(tmp_path)
+    with CatalogWriter(tmp_path) as catalog:
+        catalog.set_state(2, RecordingState.DELETED)
+        assert catalog.descriptor(2) is None
+        assert catalog.entry(2).state_name == "DELETED"
+    with CatalogWriter(tmp_path) as catalog:
+        assert catalog.add(own.descriptor()) == 3
+        assert catalog.recording_ids == (0, 1, 3)
+
+
+def _work_until_killed(catalog, done):
+    """Enter, stop and rename recordings, and count what returned."""
+    while True:
+        recording_id = catalog.add(own.descriptor())
+        done["added"] += 1
+        catalog.stopped(recording_id, 64, 5)
+        done["stopped"] += 1
+        catalog.replace(replace(own.descriptor(recording_id, stop=64), original_channel="n"))
+
+
+def test_a_kill_between_any_two_writes_leaves_a_catalog_that_opens(tmp_path, monkeypatch):
+    """Whatever was entered before is there; what was being entered is there whole or not at all."""
+    write_all = catalog_writer.write_all
+    for survived in range(40):
+        folder = tmp_path / str(survived)
+        folder.mkdir()
+        left = [survived]
+
+        def write_or_die(*arguments, left=left):
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+            write_all(*arguments)
+
+        catalog = CatalogWriter.create(folder, CatalogOptions(checksum=CRC_32))
+        monkeypatch.setattr(catalog_writer, "write_all", write_or_die)
+        done = {"added": 0, "stopped": 0}
+        with pytest.raises(Killed):
+            _work_until_killed(catalog, done)
+        monkeypatch.setattr(catalog_writer, "write_all", write_all)
+        with CatalogWriter(folder, CatalogOptions(checksum=CRC_32)) as again:
+            found = len(again.recording_ids)
+            assert found in (done["added"], done["added"] + 1)
+            assert all(entry.is_checksum_right(CRC_32) for entry in again.entries())
+            assert all(
+                again.descriptor(each).stop_position == 64 for each in range(done["stopped"])
+            )
+            assert again.add(own.descriptor()) == found
+
+
+@pytest.mark.parametrize("to_zeros", [False, True])
+def test_a_catalog_cut_anywhere_opens_or_says_what_is_wrong(tmp_path, to_zeros):
+    """At every 32 bytes across its last two pages; what lies before the cut is never changed."""
+    _filled(tmp_path, 60, checksum=CRC_32)
+    whole = _file(tmp_path).read_bytes()
+    expected = _descriptors(tmp_path)
+    with Catalog(tmp_path) as catalog:
+        ends = [entry.end for entry in catalog.entries()]
+    for cut in range(ends[-1], ends[-1] - ends[-1] % 4096 - 8192, -32):
+        content = whole[:cut]
+        _file(tmp_path).write_bytes(content.ljust(len(whole), b"\0") if to_zeros else content)
+        before = sum(end <= cut for end in ends)
+        with Catalog(tmp_path) as catalog:
+            found = {each: catalog.descriptor(each) for each in catalog.recording_ids}
+            assert {each: found[each] for each in range(before)} == {
+                each: expected[each] for each in range(before)
+            }
+            # Of what lost bytes, texts may read as shorter ones; the checksum tells.
+            changed = [each for each in found if found[each] != expected[each]]
+            assert not any(catalog.entry(each).is_checksum_right(CRC_32) for each in changed)
+            assert len(changed) <= 1
+            damage = catalog.damage
+        if damage:
+            with pytest.raises(CatalogError, match=r"archive\.catalog: the entry at \d+"):
+                CatalogWriter(tmp_path)
+
+
+@pytest.mark.parametrize("length", [-1, 91, 1 << 20, 0x7FFFFFFF])
+def test_an_impossible_length_hides_what_is_behind_and_nothing_else(tmp_path, length):
+    offsets = _filled(tmp_path)
+    _patch(tmp_path, offsets[1], struct.pack("<i", length))
+    assert list(_descriptors(tmp_path)) == [0]
+    if length > 0:
+        with pytest.raises(CatalogError, match=f"entry at {offsets[1]} has length {length}"):
+            CatalogWriter(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "content", "fault"),
+    [
+        (4, struct.pack("<i", 9), "its state is 9"),
+        (92, struct.pack("<i", 65_537), "segment file length is 65537"),
+        (92, struct.pack("<i", 1 << 31 - 1 & 31), "segment file length"),
+        (96, struct.pack("<i", 0), "term buffer length is 0"),
+        (96, struct.pack("<i", 1 << 20), "less than its term buffer length"),
+        (112, struct.pack("<I", 0xFFFFFFFF), "stripped_channel"),
+        (116, b"\0", "texts hold zeros"),
+    ],
+)
+def test_a_damaged_entry_is_passed_over_and_the_others_are_not(tmp_path, place, content, fault):
+    offsets = _filled(tmp_path)
+    _patch(tmp_path, offsets[1] + place, content)
+    with CatalogWriter(tmp_path) as catalog:
+        assert catalog.recording_ids == (0, 2)
+        assert fault in list(catalog.entries())[1].fault
+        assert catalog.add(own.descriptor()) == 3
+
+
+def test_ids_that_do_not_ascend_are_damage(tmp_path):
+    offsets = _filled(tmp_path)
+    _patch(tmp_path, offsets[1] + 48, struct.pack("<q", 0))
+    assert list(_descriptors(tmp_path)) == [0, 2]
+    with pytest.raises(CatalogError, match="is recording 0, but recording 0 is before it"):
+        CatalogWriter(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("at", "content", "text"),
+    [
+        (0, struct.pack("<i", 2 << 16), "expected storage version 3.x, found 2.0.0"),
+        (16, struct.pack("<i", 0), "expected an alignment of 64, found 0"),
+        (16, struct.pack("<i", 96), "expected an alignment of 64, found 96"),
+    ],
+)
+def test_another_kind_of_catalog_is_refused(tmp_path, at, content, text):
+    _filled(tmp_path)
+    _patch(tmp_path, at, content)
+    with pytest.raises(CatalogError, match=text):
+        Catalog(tmp_path)
+
+
+def test_a_next_id_that_is_taken_is_refused_and_zero_means_the_one_behind_the_last(tmp_path):
+    _filled(tmp_path)
+    _patch(tmp_path, 8, struct.pack("<q", 1))
+    with pytest.raises(CatalogError, match="next recording id is 1, but there is a recording 2"):
+        CatalogWriter(tmp_path)
+    _patch(tmp_path, 8, struct.pack("<q", 0))
+    with CatalogWriter(tmp_path) as catalog:
+        assert catalog.next_recording_id == 3
+
+
+def test_without_a_checksum_an_old_one_stays_until_it_would_be_wrong(tmp_path):
+    _filled(tmp_path, checksum=CRC_32)
+    with CatalogWriter(tmp_path) as catalog:
+        catalog.set_state(0, RecordingState.INVALID)
+        assert catalog.entry(0).is_checksum_right(CRC_32)
+        catalog.stopped(1, 64, 5)
+        assert catalog.entry(1).checksum == 0
+
+
+def test_a_full_disk_is_told_and_enters_nothing(tmp_path, monkeypatch):
+    catalog = CatalogWriter.create(tmp_path)
+
+    def full(file, content, at):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(StorageError, match=r"archive\.catalog at \d+: No space left on device"):
+        catalog.add(own.descriptor())
+    monkeypatch.undo()
+    assert catalog.recording_ids == ()
+    assert catalog.add(own.descriptor()) == 0
+    catalog.close()
+
+
+def test_files_that_are_not_there_or_too_short_are_told(tmp_path):
+    with pytest.raises(StorageError, match=r"cannot open .*archive\.catalog: No such file"):
+        Catalog(tmp_path)
+    _file(tmp_path).write_bytes(bytes(31))
+    with pytest.raises(CatalogError, match="expected at least 32 bytes, found 31"):
+        Catalog(tmp_path)
+    with pytest.raises(StorageError, match=r"cannot create .*archive\.catalog: File exists"):
+        CatalogWriter.create(tmp_path)

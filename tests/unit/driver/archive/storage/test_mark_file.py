@@ -1,0 +1,132 @@
+"""The mark file: who owns a directory, what he tells, and when another may have it."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from driver.archive.storage import mark_file
+from driver.archive.storage.mark_file import ActiveArchiveError, MarkFile, MarkFileHeader
+from driver.base.clock import ManualClock
+from driver.base.errors import StorageError
+from driver.cnc.error_log import ErrorLog
+from tests.golden.reader import GOLDEN
+
+HEADER = MarkFileHeader(
+    pid=77, control_stream_id=10, archive_id=1, control_channel="aeron:udp?endpoint=localhost:8010",
+    local_control_channel="aeron:ipc?term-length=64k", aeron_directory="/dev/shm/aeron-me",
+)  # fmt: skip
+
+
+def _golden_header():
+    """A header as Aeron's tool printed it, by the definition of the format."""
+    line = (GOLDEN / "archive/describe.txt").read_text().splitlines()[1]
+    pairs = dict(item.split("=", 1) for item in line.split(":", 1)[1].split("|"))
+    number = {name: int(text) for name, text in pairs.items() if not text.startswith("'")}
+    block = struct.pack(
+        "<i4x3q5i4xq", number["version"], number["activityTimestamp"], number["startTimestamp"],
+        number["pid"], number["controlStreamId"], number["localControlStreamId"],
+        number["eventsStreamId"], number["headerLength"], number["errorBufferLength"],
+        number["archiveId"],
+    ).ljust(128, b"\0")  # fmt: skip
+    names = ("controlChannel", "localControlChannel", "eventsChannel", "aeronDirectory")
+    texts = [pairs[name].strip("'").encode() for name in names]
+    return number, block + b"".join(struct.pack("<I", len(text)) + text for text in texts)
+
+
+@pytest.mark.parametrize("sbe_header", [struct.pack("<4H", 128, 200, 100, 2), b""])
+def test_the_header_of_a_real_archive_is_read_of_old_and_new_files(sbe_header):
+    number, content = _golden_header()
+    found = mark_file.parse_header((sbe_header + content).ljust(8192, b"\0"), Path("mark"))
+    assert (found.activity_timestamp, found.start_timestamp, found.pid) == (
+        number["activityTimestamp"], number["startTimestamp"], 21310,
+    )  # fmt: skip
+    assert (found.error_buffer_length, found.archive_id) == (1 << 20, 1)
+    assert found.local_control_channel == "aeron:ipc?term-length=64k"
+
+
+def test_an_archive_that_lives_keeps_others_out_and_one_that_ended_does_not(tmp_path):
+    clock = ManualClock()
+    first = MarkFile(tmp_path, HEADER, clock)
+    assert mark_file.read_header(first.path).version == 0
+    first.ready()
+    shown = mark_file.read_header(first.path)
+    assert (shown.version, shown.activity_timestamp) == (196864, clock.epoch_ms)
+    assert (shown.pid, shown.control_channel) == (77, HEADER.control_channel)
+    assert first.path.stat().st_size == 1_056_768
+    with pytest.raises(ActiveArchiveError, match="another archive has locked it"):
+        MarkFile(tmp_path, HEADER, clock)
+    first.close()
+    assert mark_file.read_header(first.path).activity_timestamp == -1
+    MarkFile(tmp_path, HEADER, clock).close()
+
+
+@pytest.mark.parametrize(("age_ms", "is_refused"), [(0, 1), (9_999, 1), (10_000, 0), (-10_000, 0)])
+def test_a_killed_archive_is_given_up_after_ten_seconds(tmp_path, age_ms, is_refused):
+    clock = ManualClock()
+    archive = MarkFile(tmp_path, HEADER, clock)
+    archive.ready()
+    content = archive.path.read_bytes()
+    archive.close()
+    archive.path.write_bytes(content)
+    clock.epoch_ms += age_ms
+    if is_refused:
+        with pytest.raises(ActiveArchiveError, match=f"active {age_ms} ms ago, as process 77"):
+            MarkFile(tmp_path, HEADER, clock)
+    else:
+        MarkFile(tmp_path, HEADER, clock).close()
+
+
+def test_errors_are_noted_and_those_of_the_last_archive_are_kept(tmp_path):
+    clock = ManualClock()
+    archive = MarkFile(tmp_path, HEADER, clock)
+    log = ErrorLog(archive.error_log, clock)
+    log.record(0, "no room")
+    log.record(0, "no room")
+    (found,) = mark_file.read_error_log(archive.path)
+    assert (found.observation_count, found.text) == (2, "(0) no room")
+    archive.close()
+    MarkFile(tmp_path, HEADER, clock).close()
+    assert mark_file.read_error_log(archive.path) == []
+    (kept,) = tmp_path.glob("archive-*-error.log")
+    assert kept.read_text().startswith("2 observations from ")
+    assert kept.read_text().endswith(": (0) no room\n")
+
+
+def test_a_mark_file_elsewhere_is_found_by_its_link(tmp_path):
+    archive, elsewhere = tmp_path / "archive", tmp_path / "elsewhere"
+    archive.mkdir()
+    elsewhere.mkdir()
+    MarkFile(archive, HEADER, ManualClock(), elsewhere).close()
+    assert mark_file.directory_of(archive) == elsewhere
+    assert (elsewhere / mark_file.FILE_NAME).exists()
+    MarkFile(archive, HEADER, ManualClock()).close()
+    assert mark_file.directory_of(archive) == archive
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b"\0", b"a\0b"])
+def test_a_link_to_nowhere_is_told(tmp_path, content):
+    (tmp_path / mark_file.LINK_NAME).write_bytes(content)
+    with pytest.raises(StorageError, match="expected the path of a directory"):
+        mark_file.directory_of(tmp_path)
+
+
+def test_a_header_that_is_cut_anywhere_is_told():
+    content = HEADER.encode()
+    for length in range(len(content)):
+        with pytest.raises(StorageError, match="mark: expected"):
+            mark_file.parse_header(content[:length], Path("mark"))
+
+
+def test_another_storage_version_is_refused():
+    content = bytearray(HEADER.encode())
+    struct.pack_into("<i", content, 8, 4 << 16)
+    with pytest.raises(StorageError, match=r"expected storage version 3\.x, found 4\.0\.0"):
+        mark_file.parse_header(bytes(content), Path("mark"))
+
+
+def test_a_header_that_does_not_fit_is_refused(tmp_path):
+    long = MarkFileHeader(control_channel="aeron:udp?" + "e" * 8192)
+    with pytest.raises(StorageError, match=r"header of \d+ bytes exceeds 8192"):
+        MarkFile(tmp_path, long, ManualClock())
+    MarkFile(tmp_path, HEADER, ManualClock()).close()

@@ -1,0 +1,79 @@
+"""Names of segment files and the positions that they stand for."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver.archive.storage import segment_file
+from driver.base.errors import StorageError
+from tests.golden import archive_files
+
+
+def test_bases_are_anchored_at_the_term_of_the_start():
+    def base(position):
+        return segment_file.segment_base(66_560, position, 65_536, 131_072)
+
+    assert base(66_560) == 65_536
+    assert base(196_607) == 65_536
+    assert base(196_608) == 196_608
+    assert base(327_680) == 327_680
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 40), st.integers(16, 24), st.integers(0, 6))
+def test_any_position_lies_in_the_segment_of_its_base(start, ahead, term_bits, more_bits):
+    term, segment = 1 << term_bits, 1 << (term_bits + more_bits)
+    start -= start % 32
+    base = segment_file.segment_base(start, start + ahead, term, segment)
+    assert base <= start + ahead < base + segment
+    assert (base - segment_file.term_base(start, term)) % segment == 0
+    assert segment_file.term_base(start, term) <= start
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("0-0.rec", (0, 0, False)),
+        ("12-131072.rec", (12, 131072, False)),
+        ("3--65536.rec", (3, -65536, False)),
+        ("3-65536.rec.del", (3, 65536, True)),
+    ],
+)
+def test_a_name_says_which_segment_it_is(name, found):
+    segment = segment_file.parsed(Path(name))
+    assert (segment.recording_id, segment.base, segment.is_deleted) == found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("-1-0.rec", "0-0.recs", "0-0", "0-00.rec", "00-0.rec", "0-.rec", "a-0.rec", ""),
+        *("0-0.rec ", "0-0.REC", "0-99999999999999999999999.rec", "archive.catalog"),
+        "\u0663-0.rec",
+    ],
+)
+def test_other_names_are_not_those_of_segments(name):
+    assert segment_file.parsed(Path(name)) is None
+
+
+@given(st.integers(0, 10**18), st.integers(0, 10**18))
+def test_a_name_is_read_as_it_was_made(recording_id, base):
+    segment = segment_file.parsed(Path(segment_file.file_name(recording_id, base)))
+    assert (segment.recording_id, segment.base) == (recording_id, base)
+
+
+def test_segments_of_a_real_archive_are_found_in_order(tmp_path):
+    archive_files.unpack(tmp_path)
+    found = segment_file.segments_by_recording(tmp_path)
+    assert {key: [each.base // 131_072 for each in files] for key, files in found.items()} == {
+        0: [0, 1, 2],
+        1: [0, 1, 2, 3],
+        2: [0, 1, 2, 3, 4, 5, 6],
+    }
+    assert segment_file.segments_of(tmp_path, 9) == []
+
+
+def test_a_directory_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(StorageError, match=r"cannot list .*nowhere"):
+        segment_file.segments_of(tmp_path / "nowhere", 0)

@@ -1,0 +1,24 @@
+"""Fixtures of the tools' tests: a verb to run, and an archive to run it on."""
+
+import pytest
+
+from driver.archive.tool.program import main
+from tests.golden import archive_files
+from tests.unit.driver.archive.tool.outcome import Outcome
+
+
+@pytest.fixture
+def tool(capsys, tmp_path):
+    """Run a verb on the archive in `tmp_path`."""
+
+    def run(*arguments):
+        code = main([*map(str, arguments), "--dir", str(tmp_path)])
+        return Outcome(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def golden(tmp_path):
+    """The golden archive's directory."""
+    return archive_files.unpack(tmp_path)

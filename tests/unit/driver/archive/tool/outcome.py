@@ -1,0 +1,27 @@
+"""What a tool came to, and what it may find in a directory."""
+
+import json
+from typing import NamedTuple
+
+from driver.archive.storage import mark_file
+from driver.archive.storage.mark_file import MarkFileHeader
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self):
+        return json.loads(self.out)
+
+
+def put_mark_file(folder, activity_ms, **values):
+    """A mark file as an archive would have left it."""
+    header = MarkFileHeader(**values)
+    content = bytearray(header.encode().ljust(8192 + header.error_buffer_length, b"\0"))
+    content[16:24] = activity_ms.to_bytes(8, "little", signed=True)
+    path = folder / mark_file.FILE_NAME
+    path.write_bytes(content)
+    return path

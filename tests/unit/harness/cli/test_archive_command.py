@@ -1,0 +1,39 @@
+"""`windtunnel archive` is the archive's own program: its words, its output, its exit codes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cli import archive as command
+from tests.golden import archive_files
+
+
+def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    program = "import sys; from harness.__main__ import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, "archive", *arguments],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(command.ROOT)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        (["count", "--dir", "."], 0, "3\n", ""),
+        (["count"], 1, "", "windtunnel archive: aeron-archive: there is no such directory\n"),
+        (["--nonsense"], 64, "", "windtunnel archive: No such option"),
+    ],
+)
+def test_it_becomes_the_archives_own_program(
+    tmp_path: Path, words: list[str], code: int, out: str, err: str
+) -> None:
+    archive_files.unpack(tmp_path)
+    # A module of that name where the user stands is not taken for the program.
+    (tmp_path / "driver.py").write_text("raise SystemExit(99)")
+    found = _run(tmp_path, *words)
+    assert (found.returncode, found.stdout) == (code, out)
+    assert found.stderr.startswith(err)
