@@ -6,6 +6,7 @@ windtunnel run X --kernel uml  --boot-->  windtunnel run X
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ import click
 from harness.cli.failure import Failure, one_line
 
 BOOT_S = 180.0
+ENGINE_S = 120.0
 RUN_S = 300.0
 """Beside a run's own budget: its processes start an order of magnitude more slowly inside."""
 WARM_UPS = ("harness.warm_up", "driver.warm_up")
@@ -39,10 +41,39 @@ def run(files: Sequence[Path], given: Mapping[str, object]) -> int:
         )
     budget_s = sum(RUN_S + each.scenario.budget.wall_ns / 1e9 for each in planned)
     switches = ["--json"] if given["as_json"] else []
-    return command(["run", *map(str, files), *switches], options, budget_s)
+    words = ["run", *map(str, files), *switches]
+    if options["fidelity"] == "compose":
+        return _beside_an_engine(words, options, budget_s)
+    return command(words, options, budget_s)
 
 
-def command(words: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
+def _beside_an_engine(words: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
+    """Take a command that wants containers inside, and with it an engine that has the image."""
+    from harness.orchestrate import carried
+    from harness.uml import boot, engine
+
+    with one_line(), boot.own_folder() as folder:
+        click.echo("windtunnel: handing the image to the engine inside", err=True)
+        kernels = carried.compile_kernels()
+        image = carried.save_image(folder)
+        before = [engine.__name__, str(image), carried.kernels_volume(), str(kernels)]
+        room = Room(before, carried.DISK_BYTES, engine.MODULES)
+        return command(words, options, budget_s + ENGINE_S, room)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a command needs around it, inside."""
+
+    program: Sequence[str] = ()
+    """A module of ours and its arguments, which starts the command."""
+    disk_bytes: int = 0
+    modules: Sequence[str] = ()
+
+
+def command(
+    words: Sequence[str], options: Mapping[str, object], budget_s: float, room: Room = Room()
+) -> int:
     """Take a command of ours inside and return its exit code."""
     from harness.cli import exit_code
     from harness.uml import boot, kernel
@@ -52,12 +83,15 @@ def command(words: Sequence[str], options: Mapping[str, object], budget_s: float
     except kernel.NoKernel as error:
         raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error
     argv = [sys.executable, "-m", "harness", *words]
+    if room.program:
+        argv = [sys.executable, "-m", *room.program, *argv]
     for name, value in options.items():
         if value is not None:
             argv += [f"--{name}", str(value)]
     boot.finish([[sys.executable, "-m", each] for each in WARM_UPS])
     click.echo(f"windtunnel: starting kernel {found.release} from {found.program}", err=True)
     try:
-        return boot.run(found, boot.Command(argv, BOOT_S + budget_s))
+        ordered = boot.Command(argv, BOOT_S + budget_s, room.disk_bytes, room.modules)
+        return boot.run(found, ordered)
     except boot.BootError as error:
         raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error

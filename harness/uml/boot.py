@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -34,6 +34,7 @@ POLL_S = 0.1
 LOG_LINES = 20
 FOLDER_PREFIX = "windtunnel-uml-"
 CLAIM_FILE = "claim"
+DISK_FILE = "disk"
 SIGNALLED = 128
 
 
@@ -47,14 +48,17 @@ class Command:
 
     argv: Sequence[str]
     timeout_s: float
+    disk_bytes: int = 0
+    """Size of an empty disk at /dev/ubda that is gone at the end; 0 for none."""
+    modules: Sequence[str] = ()
+    """Kernel modules that it needs beyond those of a lab."""
 
 
 def run(kernel: Kernel, command: Command) -> int:
     """Run a command inside a kernel of its own and return its exit code; raises BootError."""
-    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name:
-        folder = Path(name)
+    with own_folder() as folder:
         _prepare(folder, kernel, command)
-        with _claim(folder), _Machine(folder, kernel, command) as machine:
+        with _Machine(folder, kernel, command) as machine:
             machine.wait()
         ended = Exit.read(folder)
         if ended is not None and ended.code is not None:
@@ -63,6 +67,13 @@ def run(kernel: Kernel, command: Command) -> int:
             return SIGNALLED + machine.signals[0]
         problem = machine.problem or (ended.problem if ended else "the kernel ended by itself")
         raise BootError(f"{problem}\n{machine.last_words()}".rstrip())
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[Path]:
+    """A temporary folder, which `windtunnel clean` removes if we were killed."""
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name, _claim(Path(name)):
+        yield Path(name)
 
 
 def finish(commands: Sequence[Sequence[str]]) -> None:
@@ -107,7 +118,7 @@ def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
         cwd=os.getcwd(),
         environment={**os.environ, "PYTHONUNBUFFERED": "1", INSIDE_VARIABLE: "uml"},
         modules_folder=str(kernel.modules),
-        modules=list(MODULES),
+        modules=[*MODULES, *command.modules],
     ).write(folder)
     init = folder / "init"
     repository = Path(__file__).resolve().parents[2]
@@ -118,6 +129,10 @@ def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
         f"cd '{repository}'\nexec '{sys.executable}' -m harness.uml.inside '{folder}'\n"
     )
     init.chmod(0o755)
+    if command.disk_bytes:
+        with (folder / DISK_FILE).open("wb") as disk:
+            # Takes room only where it is written.
+            disk.truncate(command.disk_bytes)
 
 
 class _Machine:
@@ -141,6 +156,7 @@ class _Machine:
             *(str(kernel.program), "rootfstype=hostfs", "rootflags=/", "rw", f"mem={MEMORY}"),
             *(f"init={folder / 'init'}", f"uml_dir={folder}", "quiet"),
             *("con=null", "con0=null,fd:1", *consoles),
+            *([f"ubd0={folder / DISK_FILE}"] if command.disk_bytes else []),
         ]
 
     def __enter__(self) -> "_Machine":

@@ -14,8 +14,10 @@ from harness.verdict.finding import Finding, Missing, could_not_look, passed, to
 from harness.verdict.outcome import Outcome
 
 STAMP_FALL_NS_MAX = 1_000_000
-"""Packets that two processors took in may lie some microseconds out of order in a file; if they lie
-further apart the clock was set, and nothing can be told of before and after."""
+"""Packets of one direction that two processors took in may lie some microseconds out of order in a
+file; if they lie further apart the clock was set, and nothing can be told of before and after. The
+two directions are no measure of each other: what arrives is stamped before it waits for its turn,
+what leaves as it leaves."""
 
 
 def manifest_complete(evidence: Evidence) -> list[Finding]:
@@ -46,10 +48,10 @@ def captures_whole(evidence: Evidence) -> list[Finding]:
     case = evidence.case
     if isinstance(case, Missing):
         return [could_not_look(name, case)]
-    return [_capture_whole(name, evidence, host.name) for host in case.hosts]
+    return [_capture_whole(name, evidence, case, host.name) for host in case.hosts]
 
 
-def _capture_whole(name: str, evidence: Evidence, host: str) -> Finding:
+def _capture_whole(name: str, evidence: Evidence, case: Case, host: str) -> Finding:
     capture, statistics = evidence.capture(host), evidence.capture_statistics(host)
     if isinstance(capture, Missing):
         return could_not_look(name, capture, host)
@@ -59,7 +61,9 @@ def _capture_whole(name: str, evidence: Evidence, host: str) -> Finding:
     where = tuple(
         evidence.name_of(each) for each in (folder.capture(host), folder.capture_statistics(host))
     )
-    fall_ns = int(np.diff(capture.frames["time_ns"]).min(initial=0))
+    came = sent_by(capture.frames, case.address(host))
+    times_ns = capture.frames["time_ns"]
+    fall_ns = min(int(np.diff(times_ns[each]).min(initial=0)) for each in (came, ~came))
     problems = [
         (statistics.dropped_by_kernel, "packets dropped by the kernel or the interface"),
         (capture.cut, "packets cut short"),

@@ -12,6 +12,8 @@ import pytest
 
 from harness.artifact.netem import NetemAccount
 from harness.artifact.run_dir import RunDir
+from harness.orchestrate import engine
+from harness.orchestrate.lab import LabError
 from harness.uml import kernel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -128,17 +130,29 @@ def test_the_kernel_dies_with_its_starter(monkeypatch, tmp_path):
         time.sleep(0.05)
 
 
-@pytest.mark.timeout(900)
-def test_a_scenario_meets_the_kernels_netem(tmp_path):
+def needs_an_engine():
+    try:
+        engine.connect().close()
+    except LabError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "fidelity", ["netns", pytest.param("compose", marks=pytest.mark.docker, id="compose")]
+)
+def test_a_scenario_meets_the_kernels_netem(tmp_path, fidelity):
+    if fidelity == "compose":
+        needs_an_engine()
     file = tmp_path / "inside.yaml"
     file.write_text(SCENARIO)
-    options = ["--kernel", "uml", "--json", "--out", str(tmp_path / "runs")]
+    options = ["--kernel", "uml", "--json", "--fidelity", fidelity, "--out", str(tmp_path / "runs")]
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", str(file), *options],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=880,
+        timeout=1780,
         check=False,
     )
     assert done.stdout, done.stderr

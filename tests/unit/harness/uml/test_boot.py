@@ -56,6 +56,22 @@ def test_the_command_knows_where_it_runs(tmp_path, capfdbinary):
     assert capfdbinary.readouterr().out == b"uml\n"
 
 
+def test_a_disk_and_modules_are_there_when_asked_for(tmp_path, capfdbinary):
+    text = """
+disk = given["ubd0"]
+os.write(out, f"{os.path.getsize(disk)} {os.stat(disk).st_blocks} {order['modules'][-1]}".encode())
+"""
+    command = Command(["true"], 20.0, disk_bytes=1 << 30, modules=["overlay"])
+    assert boot.run(stand_in(tmp_path, text + OBEYS), command) == 0
+    assert capfdbinary.readouterr().out == b"1073741824 0 overlay"
+
+
+def test_without_a_disk_none_is_named(tmp_path, capfdbinary):
+    text = 'os.write(out, str("ubd0" in given).encode())\n'
+    assert boot.run(stand_in(tmp_path, text + OBEYS), Command(["true"], 20.0)) == 0
+    assert capfdbinary.readouterr().out == b"False"
+
+
 def test_a_kernel_that_ends_by_itself_is_quoted(tmp_path):
     text = 'print("Kernel panic - not syncing", flush=True)\n'
     with pytest.raises(BootError, match=r"ended by itself\n(.*\n)*Kernel panic"):

@@ -1,5 +1,8 @@
 """Gates: each is shown open, shut by the smallest thing, and shut when it cannot look."""
 
+import itertools
+import struct
+
 import pytest
 
 from harness.artifact.host_facts import CaptureFacts
@@ -82,21 +85,39 @@ def test_a_capture_without_some_of_its_packets_shuts(run):
     assert "seen by the tool but not in the file" in shut(captures_whole(Evidence(path))).text
 
 
+def set_back(file, fall_ns, *, same_direction):
+    """Stamp a packet earlier than one before it that went the same, or the other, way."""
+    content = bytearray(file.read_bytes())
+    at, records = 24, []
+    while at < len(content):
+        seconds, fraction, length = struct.unpack_from("<III", content, at)
+        source = bytes(content[at + 16 + 26 : at + 16 + 30])
+        records.append((at, seconds * 10**9 + fraction, source))
+        at += 16 + length
+    before, after = next(
+        (earlier, later)
+        for earlier, later in itertools.pairwise(records)
+        if (earlier[2] == later[2]) is same_direction
+    )
+    struct.pack_into("<II", content, after[0], *divmod(before[1] - fall_ns, 10**9))
+    file.write_bytes(content)
+
+
 @pytest.mark.parametrize(("fall_ns", "shut"), [(900_000, False), (1_000_001, True)])
 def test_a_clock_that_was_set_back_shuts(run, fall_ns, shut):
     path = run.write()
-    file = run.folder.capture("b")
-    content = bytearray(file.read_bytes())
-    first = 24 + 16 + int.from_bytes(content[32:36], "little")
-    stamp_ns = int.from_bytes(content[24:28], "little") * 10**9
-    stamp_ns += int.from_bytes(content[28:32], "little") - fall_ns
-    seconds, fraction = divmod(stamp_ns, 10**9)
-    content[first : first + 8] = seconds.to_bytes(4, "little") + fraction.to_bytes(4, "little")
-    file.write_bytes(content)
+    set_back(run.folder.capture("b"), fall_ns, same_direction=True)
     findings = captures_whole(Evidence(path))
     assert [each.outcome for each in findings] == [PASS, INCONCLUSIVE if shut else PASS]
     if shut:
         assert "1000001 ns that the clock was set back" in findings[1].text
+
+
+def test_a_packet_that_waited_behind_others_is_no_clock_set_back(run):
+    # What arrives is stamped before it waits for its turn, what leaves as it leaves.
+    path = run.write()
+    set_back(run.folder.capture("b"), 7_000_000, same_direction=False)
+    assert [each.outcome for each in captures_whole(Evidence(path))] == [PASS, PASS]
 
 
 def test_a_torn_capture_shuts(run):

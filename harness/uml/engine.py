@@ -1,0 +1,144 @@
+"""A container engine inside: `python -m harness.uml.engine IMAGE VOLUME FOLDER COMMAND...`.
+
+    disk --> control groups --> dockerd --> the image, a volume --> the command --> dockerd ends
+    /dev/ubda                                    |
+                                   IMAGE: a file that `docker save` wrote
+                                   VOLUME: its name; its files are those of FOLDER, shared with
+                                           the machine around
+
+The engine is one of this kernel's own, on an empty disk that nobody keeps. It makes no firewall
+rules: a lab's containers talk to each other over bridges, and to nobody else. Ends with the
+command's exit code, or with 3 if there is no engine. Refuses to know what the command is.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+DISK = "/dev/ubda"
+PLACE = Path("/run/engine")
+SOCKET = "unix:///run/docker.sock"
+MODULES = ("ext4", "overlay", "bridge", "veth")
+"""Kernel modules beyond what a lab of namespaces needs."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+CANNOT_START = 3
+START_S = 60.0
+STOP_S = 30.0
+POLL_S = 0.1
+LOG_LINES = 5
+_GROUPS = Path("/sys/fs/cgroup")
+_CONTROLLERS = Path("/proc/cgroups")
+
+
+class NoEngine(Exception):
+    """The engine does not come up; the text says what failed."""
+
+
+def main(argv: list[str]) -> int:
+    """Start the engine, run the command, end the engine; returns the exit code."""
+    image, volume, folder, *command = argv
+    started: list[subprocess.Popen[bytes]] = []
+    for number in SIGNALS:
+        signal.signal(number, _leave)
+    try:
+        _make_room()
+        started.append(_start())
+        _docker("load", "--quiet", "--input", image)
+        bound = ("type=none", "o=bind", f"device={folder}")
+        options = [word for each in bound for word in ("--opt", each)]
+        _docker("volume", "create", *options, volume)
+        return _run(command)
+    except NoEngine as error:
+        print(f"windtunnel: no container engine inside: {error}", file=sys.stderr, flush=True)
+        return CANNOT_START
+    finally:
+        for engine in started:
+            _stop(engine)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Before there is a command, a signal is the end; the engine is ended on the way out."""
+    sys.exit(128 + number)
+
+
+def controllers(table: str) -> list[str]:
+    """The control group controllers that a kernel has switched on, by its /proc/cgroups."""
+    rows = [line.split() for line in table.splitlines() if not line.startswith("#")]
+    return [row[0] for row in rows if len(row) == 4 and row[3] == "1"]
+
+
+def _make_room() -> None:
+    """Give the engine its disk and its control groups."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    _do("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", DISK)
+    _do("mount", "-t", "ext4", DISK, str(PLACE))
+    _do("mount", "-t", "tmpfs", "control-groups", str(_GROUPS))
+    for name in controllers(_CONTROLLERS.read_text()):
+        (_GROUPS / name).mkdir()
+        _do("mount", "-t", "cgroup", "-o", name, name, str(_GROUPS / name))
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """Start the engine and wait until it answers."""
+    log = PLACE / "dockerd.log"
+    argv = ["dockerd", "--host", SOCKET, "--storage-driver", "overlay2"]
+    argv += ["--data-root", str(PLACE / "data"), "--exec-root", str(PLACE / "exec")]
+    argv += ["--pidfile", str(PLACE / "pid")]
+    argv += ["--bridge", "none", "--iptables=false", "--ip6tables=false"]
+    with log.open("wb") as output:
+        try:
+            engine = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT)
+        except OSError as error:
+            raise NoEngine(f"dockerd cannot be started: {error.strerror}") from error
+    deadline_s = time.monotonic() + START_S
+    while engine.poll() is None and time.monotonic() < deadline_s:
+        asked = ["docker", "--host", SOCKET, "version"]
+        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+            return engine
+        time.sleep(POLL_S)
+    _stop(engine)
+    last = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+    raise NoEngine(f"dockerd did not answer within {START_S:g} s\n{last}")
+
+
+def _run(command: list[str]) -> int:
+    """Run the command, to which signals are passed on."""
+    running = subprocess.Popen(command, env={**os.environ, "DOCKER_HOST": SOCKET})
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        running.send_signal(number)
+
+    for number in SIGNALS:
+        signal.signal(number, pass_on)
+    code = running.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _stop(engine: subprocess.Popen[bytes]) -> None:
+    engine.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        engine.wait(STOP_S)
+
+
+def _docker(*words: str) -> None:
+    _do("docker", "--host", SOCKET, *words)
+
+
+def _do(*argv: str) -> None:
+    """Run a program that must succeed; raises NoEngine with what it said."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise NoEngine(f"{argv[0]} cannot be started: {error.strerror}") from error
+    if done.returncode != 0:
+        raise NoEngine(f"{' '.join(argv)}: {done.stderr.strip()}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

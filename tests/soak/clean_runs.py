@@ -1,0 +1,69 @@
+"""Runs of sound drivers over all scenarios: none may FAIL, however many there are.
+
+    python -m tests.soak.clean_runs [--runs 3000] [--jobs 2] [--seed 1] [--out FOLDER]
+
+Each round makes every scenario once, with the next seed. Weather is delivered by the relay, so that
+every kernel can make every run. Folders of runs that passed are removed at once; the others are
+kept and named. Exits with 1 if a run came to FAIL or HARNESS.
+"""
+
+import argparse
+import collections
+import itertools
+import shutil
+import sys
+from pathlib import Path
+
+from harness.orchestrate.runner import RunResult, run_suite
+from harness.scenario.loader import load_scenario
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SCENARIOS = REPOSITORY / "scenarios"
+FIDELITY = "netns"
+WRONG = ("FAIL", "HARNESS", "CANCELLED")
+
+
+def scenario_files() -> list[Path]:
+    """All scenarios that this fidelity can run."""
+    files = sorted(SCENARIOS.glob("*/*.yaml"))
+    return [file for file in files if FIDELITY in load_scenario(file).fidelity]
+
+
+def _round(files: list[Path], seed: int, jobs: int, out: Path) -> list[RunResult]:
+    """Every scenario once; what did not pass stays on the disk."""
+    result = run_suite(
+        files, fidelity=FIDELITY, seed=seed, seeds=1, jobs=jobs, out=out, backend="relay"
+    )
+    for run in result.runs:
+        if run.outcome == "PASS":
+            shutil.rmtree(run.run_dir)
+        else:
+            print(f"  {run.outcome} {run.scenario} seed {run.seed}: {run.reason}", flush=True)
+            print(f"    {run.run_dir}", flush=True)
+    return result.runs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.soak.clean_runs", description=__doc__)
+    parser.add_argument("--runs", type=int, default=3000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=REPOSITORY / "runs" / "soak")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    files = scenario_files()
+    counts: collections.Counter[str] = collections.Counter()
+    for seed in itertools.count(options.seed):
+        left = options.runs - counts.total()
+        if left <= 0:
+            break
+        counts.update(run.outcome for run in _round(files[:left], seed, options.jobs, options.out))
+        told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+        print(f"seed {seed}: {counts.total()} of {options.runs} runs: {told}", flush=True)
+        if counts["CANCELLED"]:
+            break
+    return 1 if any(counts[each] for each in WRONG) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""The engine inside, with programs in the place of those that would touch the machine."""
+
+import stat
+
+import pytest
+
+from harness.uml import engine
+
+GROUPS = """\
+#subsys_name\thierarchy\tnum_cgroups\tenabled
+cpu\t0\t1\t1
+memory\t0\t1\t0
+pids\t0\t1\t1
+"""
+OBEYS = '#!/bin/sh\necho "${0##*/} $*" >>"$SAID"\n'
+ARGUMENTS = ["/image.tar", "kernels", "/folder", "sh", "-c", "echo made it; exit 7"]
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Programs that only write down that they were called."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("SAID", str(tmp_path / "said"))
+    monkeypatch.setattr(engine, "PLACE", tmp_path / "engine")
+    monkeypatch.setattr(engine, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(engine, "_CONTROLLERS", tmp_path / "controllers")
+    (tmp_path / "groups").mkdir()
+    (tmp_path / "controllers").write_text(GROUPS)
+
+    def write(name, text=OBEYS):
+        program = folder / name
+        program.write_text(text)
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+    for name in ("mke2fs", "mount", "docker"):
+        write(name)
+    write("dockerd", OBEYS + "exec sleep 60\n")
+    return write
+
+
+@pytest.fixture(autouse=True)
+def _own_signals(monkeypatch):
+    monkeypatch.setattr(engine.signal, "signal", lambda number, handler: None)
+
+
+def test_controllers_are_those_switched_on():
+    assert engine.controllers(GROUPS) == ["cpu", "pids"]
+
+
+def test_the_command_runs_beside_an_engine_that_has_the_image(programs, tmp_path, capfd):
+    assert engine.main(ARGUMENTS) == 7
+    assert capfd.readouterr().out == "made it\n"
+    said = (tmp_path / "said").read_text().splitlines()
+    docker = [line for line in said if line.startswith("docker ") and "version" not in line]
+    assert docker == [
+        f"docker --host {engine.SOCKET} load --quiet --input /image.tar",
+        f"docker --host {engine.SOCKET} volume create --opt type=none --opt o=bind "
+        "--opt device=/folder kernels",
+    ]
+    mounted = [line.split()[-1].rpartition("/")[2] for line in said if line.startswith("mount ")]
+    assert mounted == ["engine", "groups", "cpu", "pids"]
+
+
+def test_a_program_that_fails_is_quoted(programs, capfd):
+    programs("mke2fs", "#!/bin/sh\necho 'no such disk' >&2\nexit 1\n")
+    assert engine.main(ARGUMENTS) == engine.CANNOT_START
+    told = capfd.readouterr().err
+    assert f"{engine.DISK}: no such disk" in told
+    assert told.startswith("windtunnel: no container engine inside: ")
+
+
+def test_an_engine_that_ends_at_once_is_quoted(programs, capfd):
+    programs("dockerd", "#!/bin/sh\necho 'no overlay here'\nexit 1\n")
+    programs("docker", "#!/bin/sh\nexit 1\n")
+    assert engine.main(ARGUMENTS) == engine.CANNOT_START
+    assert "no overlay here" in capfd.readouterr().err
+
+
+def test_an_engine_that_never_answers_is_given_up(programs, capfd, monkeypatch):
+    monkeypatch.setattr(engine, "START_S", 0.3)
+    programs("docker", "#!/bin/sh\nexit 1\n")
+    assert engine.main(ARGUMENTS) == engine.CANNOT_START
+    assert "did not answer within 0.3 s" in capfd.readouterr().err
+
+
+def test_a_missing_program_is_named(programs, capfd, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert engine.main(ARGUMENTS) == engine.CANNOT_START
+    assert "mke2fs cannot be started: No such file" in capfd.readouterr().err
