@@ -1,19 +1,12 @@
 """Streams with several readers: who is asked about, what it is called, what cannot be told."""
 
-import numpy as np
 import pytest
 
-from harness.artifact.ledger import Ledger, PortAccount
-from harness.dissect.frames import FRAME
-from harness.dissect.pcap import address_halves
-from harness.dissect.route import between, to_group
 from harness.scenario.case import CheckCase, HostCase, LinkCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.judge import verdict_of
 from harness.verdict.outcome import Outcome
-from tests.unit.harness.verdict.made_run import ADDRESS, make_run
-
-GROUP = "224.20.30.39"
+from tests.unit.harness.verdict.made_run import make_run
 
 
 @pytest.fixture
@@ -88,23 +81,3 @@ def test_naks_to_several_publishers_are_not_told_apart(run):
     change(run, [("naks_and_retransmits_agree", {})], from_hosts=("a", "c"))
     (finding,) = found(run, "naks_and_retransmits_agree")
     assert finding.outcome is Outcome.INCONCLUSIVE
-
-
-def test_a_group_is_on_the_way_to_each_of_its_members():
-    frames = np.zeros(4, dtype=FRAME)
-    ends = [("a", "b"), ("a", GROUP), ("a", "10.64.0.99"), ("b", "a")]
-    for frame, (source, destination) in zip(frames, ends, strict=True):
-        for name, text in (("source", source), ("destination", destination)):
-            high, low = address_halves(ADDRESS.get(text, text))
-            frame[f"{name}_high"], frame[f"{name}_low"] = high, low
-    assert to_group(frames).tolist() == [False, True, False, False]
-    assert between(frames, ADDRESS["a"], ADDRESS["b"]).tolist() == [True, True, False, False]
-
-
-def test_ports_survive_their_file(tmp_path):
-    account = PortAccount(received=10, strays=2, unlinked=1, copies=4)
-    assert account.handed_on == 11
-    Ledger({}, {}, {"a": account}).write(tmp_path / "ledger.json")
-    assert Ledger.read(tmp_path / "ledger.json").ports == {"a": account}
-    Ledger({}).write(tmp_path / "ledger.json")
-    assert "ports" not in (tmp_path / "ledger.json").read_text()

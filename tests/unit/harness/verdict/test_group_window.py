@@ -1,7 +1,6 @@
 """What a group's status messages allow: by hand for each strategy, and never less than a driver."""
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -121,24 +120,3 @@ def test_never_forbids_what_a_driver_allows(moves, least):
         limit = driver_flow.on_status(flows, receivers, 0, values, *message)
         highest = max(highest, limit)
         assert highest <= allows
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("max", FlowControl("max")),
-        ("max,rrwm:4", FlowControl("max")),
-        ("min,g:/2", FlowControl("min", None, 2)),
-        ("tagged,g:-7/2,t:100ms", FlowControl("tagged", -7, 2, 100_000_000)),
-    ],
-)
-def test_reads_a_strategy(text, expected):
-    assert parse_flow_control(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text", ["fast", "min,g:", "min,g:/x", "min,t:5", "tagged", "tagged,g:/2", "min,x:1"]
-)
-def test_refuses_what_is_no_strategy(text):
-    with pytest.raises(ValueError, match="fc="):
-        parse_flow_control(text)

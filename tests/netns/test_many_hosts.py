@@ -1,0 +1,62 @@
+"""Four hosts end to end: a group of three, one behind a bad link, judged reader by reader."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.artifact.decision import read_decisions
+from harness.artifact.ledger import Ledger
+from harness.artifact.run_dir import SuiteDir
+from harness.orchestrate import privileges
+from harness.orchestrate.runner import run_suite
+from harness.verdict.judge import judge
+from harness.verdict.outcome import Outcome
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+]
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+READERS = ("sub1", "sub2", "sub3")
+
+
+def first_losses(run):
+    """Where DATA was dropped on its first passage, by link."""
+    decisions = read_decisions(run.decisions)
+    chosen = decisions[(decisions["position"] >= 0) & (decisions["attempt"] == 1)]
+    return {(int(each["link"]), int(each["position"])) for each in chosen}
+
+
+def test_one_receiver_of_many_loses_the_same_again_and_gets_all(tmp_path):
+    """Two runs of one seed: the same frames are lost, to one reader, and all get everything."""
+    result = run_suite([SCENARIOS / "many" / "multicast-one-lossy.yaml"], seeds=1, out=tmp_path)
+    again = run_suite([SCENARIOS / "many" / "multicast-one-lossy.yaml"], seeds=1, out=tmp_path)
+    losses = []
+    for suite in (result, again):
+        (run,) = SuiteDir(suite.suite_dir).runs()
+        verdict = judge(run.path)
+        assert verdict.outcome is Outcome.PASS, verdict.reason
+        once = [each for each in verdict.checks if each.name == "delivered_once"]
+        assert [each.about for each in once] == [f"ticks at {reader}" for reader in READERS]
+        losses.append(first_losses(run))
+        ledger = Ledger.read(run.ledger)
+        sent = {ledger.links[f"pub->{reader}"].datagrams_in for reader in READERS}
+        assert len(sent) == 1
+        assert ledger.ports["pub"].copies == 2 * sent.pop()
+    assert losses[0] == losses[1]
+    assert {link for link, _ in losses[0]} == {4}
+    assert len(losses[0]) > 10
+
+
+def test_a_wrong_byte_is_found_at_every_reader(tmp_path):
+    result = run_suite(
+        [SCENARIOS / "many" / "multicast-one-lossy.yaml"],
+        seeds=1,
+        out=tmp_path,
+        sabotage="flip-byte",
+    )
+    (run,) = SuiteDir(result.suite_dir).runs()
+    wrong = [each.about for each in judge(run.path).checks if each.outcome is Outcome.FAIL]
+    assert {f"ticks at {reader}" for reader in READERS} <= set(wrong)
