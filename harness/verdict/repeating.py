@@ -126,7 +126,8 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     for at in same.tolist():
         first_ns, second_ns = int(found.times_ns[at]), int(found.times_ns[at + 1])
         position = int(found.starts[at])
-        between = (asked_ns > first_ns) & (asked_ns <= second_ns)
+        since_ns = _asked_since_ns(asked_ns[asked_at == position], first_ns)
+        between = (asked_ns > since_ns) & (asked_ns <= second_ns)
         # A unicast sender remembers its last answer only, and one NAK for elsewhere makes another.
         if (asked_at[between] != position).any():
             continue
@@ -137,6 +138,15 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(SPACED, text, traffic.id, evidence=where, position=position)
     text = f"{len(found.starts)} answers, none of them to a NAK that had just been answered"
     return passed(SPACED, text, traffic.id, evidence=where)
+
+
+def _asked_since_ns(asked_ns: NDArray[np.int64], answered_ns: int) -> int:
+    """When the NAK can have come at the earliest that was answered then.
+
+    What came behind it may have been taken from the socket behind it, and after its answer.
+    """
+    recent = asked_ns[(asked_ns <= answered_ns) & (asked_ns > answered_ns - LINGER_NS)]
+    return int(recent.min(initial=answered_ns))
 
 
 def retransmits_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:

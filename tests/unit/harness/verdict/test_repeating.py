@@ -128,14 +128,15 @@ def test_an_answer_within_the_linger_of_the_last_is_named(run, after_ns, outcome
         assert finding.position == position(again)
 
 
-def test_a_nak_for_elsewhere_ends_the_linger_of_a_unicast_sender(run):
+@pytest.mark.parametrize("before_ns", [-1, 1])
+def test_a_nak_for_elsewhere_ends_the_linger_of_a_unicast_sender(run, before_ns):
     asked, again = first_answer(run)
     for each in run.packets["a"]:
         if each.time_ns > again.time_ns:
             each.time_ns += 3 * LINGER_NS
     elsewhere = nak(position(asked) + 32, 32)
     for source, payload, kind, more in (
-        ("b", elsewhere, "NAK", 1), ("b", asked.payload, "NAK", 2),
+        ("b", elsewhere, "NAK", -before_ns), ("b", asked.payload, "NAK", 2),
         ("a", again.payload, again.kind, STEP_NS),
     ):  # fmt: skip
         run.packets["a"].append(
