@@ -145,7 +145,7 @@ def test_what_one_capture_shows_is_lost_again(tmp_path):
         path = tmp_path / f"seen-at-{host}.yaml"
         made = from_captures([first.capture(host)], path)
         path.write_text(made.text)
-        assert made.streams[0]["lost"] == len(lost(first)) > 20
+        assert made.streams[0]["lost"] == len(lost(first)) >= 20
         _, again = run(path, tmp_path)
         assert lost(again) == lost(first), host
 
