@@ -71,10 +71,18 @@ def author(forged: ForgedCase, mtu: int) -> Authored:
     return Authored(bytes(frame), tuple(patches))
 
 
+def _payload(forged: ForgedCase) -> bytes:
+    """Filler, or empty frames end to end, each of which claims the start of a term."""
+    if not forged.holds_frames:
+        return bytes([FILLER]) * forged.payload_length
+    inner = bytes(layers.AeronData(data=b""))
+    return inner * (forged.payload_length // len(inner))
+
+
 def _frame(forged: ForgedCase, mtu: int) -> Packet:
     """The scapy layer of a kind of frame."""
     if forged.type == "DATA":
-        return layers.AeronData(data=bytes([FILLER]) * forged.payload_length)
+        return layers.AeronData(data=_payload(forged))
     if forged.type == "PAD":
         return layers.AeronPad()
     if forged.type == "HEARTBEAT":

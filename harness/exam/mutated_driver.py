@@ -39,11 +39,9 @@ UNCOMPILED = (
     *("harness/replay/", "harness/verdict/"),
 )
 """Rooms that no process of a subject enters."""
-PROGRAMS = {
-    "netns": ("-m", "driver.warm_up", "--mode", "SHARED", "--patience", "60"),
-    "sim": ("-m", "harness.simulator", "warm-up"),
-}
-"""By fidelity, what compiles all that its subject's processes need."""
+PROGRAMS = {"netns": ("-m", "driver.warm_up", "--mode", "SHARED", "--patience", "60")}
+"""By fidelity, what compiles all that its subject's processes need. The simulator is one process,
+and no other waits for it, so its first run compiles."""
 WARM_UP_LIMIT_S = 1_800.0
 """A machine that is busy with other things takes its time."""
 COMPILED = "compiled"
@@ -76,7 +74,7 @@ def prepare(
         compiled = home / f"{COMPILED}-{fidelity}"
         if not compiled.is_file() or compiled.read_text() != digest:
             seed_kernels(cache_root(), home / "kernels", home / "tree")
-            tell("compiling what changed of the driver with all mutants")
+            tell("the driver with all mutants is made anew, and compiled as far as it changed")
             _compile(fidelity, environment, home)
             compiled.write_text(digest)
     number = 0 if mutant is None else 1 + [each.name for each in every].index(mutant.name)
@@ -197,6 +195,8 @@ def _link_files(source: Path, target: Path) -> int:
 
 def _compile(fidelity: str, environment: dict[str, str], home: Path) -> None:
     """Let the copy work once with nothing at work in it, so that no run waits for a compiler."""
+    if fidelity not in PROGRAMS:
+        return
     log = home / f"warm-up-{fidelity}.log"
     running = LocalProcess(
         "warm-up",

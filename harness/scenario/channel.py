@@ -63,6 +63,11 @@ class Channel:
         return self._size("rcv-wnd", 0) or None
 
     @property
+    def send_buffer_bytes(self) -> int | None:
+        """What a socket may hold of what was sent; None when the driver's default holds."""
+        return self._size("so-sndbuf", 0) or None
+
+    @property
     def publication_window_bytes(self) -> int | None:
         """How far a publisher may be ahead of its sender; None when the driver's default holds."""
         return self._size("pub-wnd", 0) or None

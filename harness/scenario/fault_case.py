@@ -74,6 +74,8 @@ class ForgedCase(Part):
     flags: int | None = None
     length: int | None = None
     payload_length: int = 0
+    holds_frames: bool = False
+    """The payload is frames, which a driver may take for some of the datagram's."""
     window_bytes: int = 0
 
 
@@ -251,5 +253,6 @@ def _forged(forged: Forged) -> ForgedCase:
         flags=None if forged.flags is None else flag_bits(forged.flags),
         length=forged.length,
         payload_length=forged.payload,
+        holds_frames=forged.holds == "frames",
         window_bytes=forged.window,
     )

@@ -17,6 +17,8 @@ from harness.scenario.table import Bytes, SignedBytes, Table, one_or_many
 ForgedType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR"]
 FlagName = Literal["begin", "end", "eos", "revoked", "group", "send-setup", "receiver-eos", "reply"]
 PAYLOAD_MAX = 1 << 16
+FRAME_LENGTH = 32
+"""Of a DATA frame without payload."""
 FLAG_BITS: dict[FlagName, int] = {
     "begin": 0x80,
     "end": 0x40,
@@ -90,7 +92,10 @@ class Forged(Table):
     """What frame_length (of a NAK: the missing length) says; default the truth."""
 
     payload: Bytes = 0
-    """Bytes of payload of a DATA frame, each 0xFD; default none."""
+    """Bytes of payload of a DATA frame; default none."""
+
+    holds: Literal["filler", "frames"] = "filler"
+    """What the payload is: bytes 0xFD, or empty DATA frames that claim the start of the term."""
 
     window: Bytes = 1 << 17
     """The receiver window that an SM offers; default 128KiB."""
@@ -101,4 +106,8 @@ class Forged(Table):
             raise ValueError(f"expected a payload of at most {PAYLOAD_MAX}B, found {self.payload}B")
         if self.payload and self.type != "DATA":
             raise ValueError(f"a {self.type} frame has no payload")
+        if self.holds == "frames" and (not self.payload or self.payload % FRAME_LENGTH):
+            raise ValueError(
+                f"expected a payload of whole frames of {FRAME_LENGTH}B, found {self.payload}B"
+            )
         return self

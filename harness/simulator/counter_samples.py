@@ -18,12 +18,12 @@ from harness.dissect.cnc_file import map_cnc
 from harness.simulator.host import Host
 from harness.simulator.virtual_time import NS_PER_MS
 
-INTERVAL_NS = 5 * NS_PER_MS
+INTERVAL_NS = NS_PER_MS
 CNC_FILE = "cnc.dat"
 
 
 class CounterSamples:
-    """Samples one host's counters every five simulated milliseconds."""
+    """Samples one host's counters every simulated millisecond."""
 
     def __init__(self, host: Host, files: HostDir) -> None:
         cnc = map_cnc(host.directory / CNC_FILE)

@@ -40,8 +40,10 @@ class Host:
         clock: VirtualClock,
         seed: int,
         shell_interval_ns: int = SHELL_INTERVAL_NS,
+        ring_bytes: int = RING_BYTES,
     ) -> None:
-        """`shell_interval_ns` is the longest time between two turns of its Python."""
+        """`shell_interval_ns` is the longest time between two turns of its Python, `ring_bytes`
+        what each of its sockets holds."""
         self.name = name
         self.address = address
         self.directory = directory
@@ -50,7 +52,7 @@ class Host:
         self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
         self.errors: list[Exception] = []
         """What the client could tell nobody else."""
-        self._links = link.make_links(MAILBOXES, RING_BYTES)
+        self._links = link.make_links(MAILBOXES, ring_bytes)
         self.driver = MediaDriver(
             Context(
                 dir=directory,

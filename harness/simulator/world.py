@@ -22,9 +22,10 @@ import numpy as np
 from harness.middlebox.fates import Fates
 from harness.middlebox.state import DECISIONS, make_engine
 from harness.scenario.case import Case
+from harness.scenario.channel import parse_channel
 from harness.simulator import event_log, flight, turn
 from harness.simulator.flight import ENVELOPE_LENGTH
-from harness.simulator.host import SHELL_INTERVAL_NS, Host
+from harness.simulator.host import RING_BYTES, SHELL_INTERVAL_NS, Host
 from harness.simulator.stream_audit import Audit, make_audit
 from harness.simulator.turn import AUDIT, FULL, LEFT, RIGHT, World
 from harness.simulator.virtual_time import VirtualClock
@@ -35,6 +36,7 @@ IDLE_MAX_NS = 200_000
 WIRE_BYTES = 4 << 20
 """All that one direction of the wire can hold: far more than the windows of a case's streams."""
 DATAGRAM_LENGTH_MAX = 65_504
+RING_ALIGNMENT = 8
 NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
 """For worlds whose streams are published and read by applications in Python."""
 COUNTERS_WATCHED = 256
@@ -132,6 +134,7 @@ def open_world(
                     clock,
                     chance.getrandbits(63),
                     shell_interval_ns,
+                    _ring_bytes(case, each.name),
                 )
             )
             for each in case.hosts
@@ -156,3 +159,13 @@ def open_world(
             lost=np.zeros((2, 3), dtype=np.int64),
         )
         yield SimulatedWorld(case, (left, right), kernel_world)
+
+
+def _ring_bytes(case: Case, host: str) -> int:
+    """What a socket of a host holds: the least buffer that a channel asks for to send from there.
+
+    All mailboxes of a host are alike, so what it receives has no more room.
+    """
+    asked = [parse_channel(each.channel) for each in case.traffic if each.from_host == host]
+    found = [each.send_buffer_bytes for each in asked if each.send_buffer_bytes is not None]
+    return min(found, default=RING_BYTES) & -RING_ALIGNMENT

@@ -1,6 +1,7 @@
 """The drivers' own counts of packets, against those that the captures hold.
 
     sent        a counter says exactly what left the host: both are final when the driver has ended
+                (one that was killed may have sent its last word and not counted it)
     received    a counter says at most what reached the host, and at least what had reached it
                 before the driver's last moments; what a full socket dropped may be missing
 
@@ -8,6 +9,7 @@ All traffics of a case count together, since a driver's counters do.
 """
 
 from dataclasses import dataclass
+from signal import SIGTERM
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from harness.verdict.finding import Finding, Missing, could_not_look, failed, pa
 from harness.verdict.kind import Kind
 from harness.verdict.recovery import spilled, system_value
 from harness.verdict.window import status_messages
+from harness.verdict.wire import unsound
 
 AGREE = "counters_agree_with_packets"
 
@@ -31,6 +34,8 @@ LAST_MOMENTS_NS = 200_000_000
 had come twice that time before its stream's last packet has surely been taken."""
 
 DATAGRAM_MAX = 65507
+BATCH = 16
+"""So many datagrams at most leave in one system call of Aeron's drivers."""
 RECEIVED = (
     counter_key.BYTES_RECEIVED,
     counter_key.NAKS_RECEIVED_TOTAL,
@@ -74,7 +79,8 @@ def _host_agrees(evidence: Evidence, host: str) -> Finding:
     if isinstance(received, Missing):
         return could_not_look(AGREE, received, host)
     facts = {}
-    for bound in (*_sent(sent), *received):
+    uncounted = was_killed(evidence, host)
+    for bound in (*_sent(sent, uncounted), *received):
         value = system_value(evidence, host, bound.counter_id)
         if isinstance(value, Missing):
             return could_not_look(AGREE, value, host)
@@ -99,18 +105,39 @@ def _spared(evidence: Evidence, host: str, bound: _Bound) -> int:
     return dropped * DATAGRAM_MAX if bound.counter_id == counter_key.BYTES_RECEIVED else dropped
 
 
-def _sent(sent: Frames) -> list[_Bound]:
-    """What left the host, each counted exactly."""
+def was_killed(evidence: Evidence, host: str) -> bool:
+    """Whether a host's driver had no time to bring a turn to its end.
+
+    A driver that ends in good order has counted what it sent; between a system call and the count
+    of what it sent, only a signal that cannot be handled comes.
+    """
+    manifest = evidence.manifest
+    if isinstance(manifest, Missing):
+        return True
+    ends = {
+        each.exit_code
+        for each in manifest.processes
+        if each.role == "driver" and each.name.startswith(f"{host}/")
+    }
+    return bool(ends - {0, -SIGTERM})
+
+
+def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
+    """What left the host, each counted exactly; of a killed driver, all but one system call."""
     first = _first_sendings(sent)
     naks, told = int((sent["frame_type"] == NAK).sum()), len(status_messages(sent))
     beats = int((sent["frame_type"] == HEARTBEAT).sum())
+    longest = int(sent["datagram_length"].max(initial=0))
     counted = (
-        (counter_key.BYTES_SENT, first, "bytes of data sent first, and of heartbeats"),
-        (counter_key.NAKS_SENT_TOTAL, naks, "NAKs"),
-        (counter_key.STATUS_MESSAGES_SENT, told, "status messages"),
-        (counter_key.HEARTBEATS_SENT, beats, "heartbeats"),
+        (counter_key.BYTES_SENT, first, BATCH * longest, "bytes of data sent first, and of beats"),
+        (counter_key.NAKS_SENT_TOTAL, naks, 1, "NAKs"),
+        (counter_key.STATUS_MESSAGES_SENT, told, 1, "status messages"),
+        (counter_key.HEARTBEATS_SENT, beats, 1, "heartbeats"),
     )
-    return [_Bound(counter, count, count, f"{count} {what}") for counter, count, what in counted]
+    return [
+        _Bound(counter, count - is_uncounted * more, count, f"{count} {what}")
+        for counter, count, more, what in counted
+    ]
 
 
 def _first_sendings(sent: Frames) -> int:
@@ -165,19 +192,28 @@ def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDAr
     early = np.zeros(len(arrived), dtype=np.bool_)
     for traffic in case.traffic:
         if traffic.from_host == host:
-            own = sent["time_ns"][sent["stream_id"] == traffic.stream_id]
-            until_ns = int(own.max(initial=0)) - LAST_MOMENTS_NS
-            early |= (arrived["stream_id"] == traffic.stream_id) & (arrived["time_ns"] <= until_ns)
+            own = sent[sent["stream_id"] == traffic.stream_id]
+            until_ns = int(own["time_ns"].max(initial=0)) - LAST_MOMENTS_NS
+            early |= _of_stream(traffic, own, arrived) & (arrived["time_ns"] <= until_ns)
     return early
+
+
+def _of_stream(traffic: TrafficCase, own: Frames, arrived: Frames) -> NDArray[np.bool_]:
+    """Which frames belong to a stream as its host knows it, and are not refused by their bytes."""
+    found = arrived["stream_id"] == traffic.stream_id
+    found &= np.isin(arrived["session_id"], np.unique(own["session_id"]))
+    refused = unsound(arrived, np.full(len(arrived), traffic.term_length))
+    sound: NDArray[np.bool_] = found & ~refused
+    return sound
 
 
 def _while_read(
     traffic: TrafficCase, ended_ns: int, sent: Frames, arrived: Frames
 ) -> NDArray[np.bool_]:
     """Which frames came while an image was there and somebody read it, up to the stream's end."""
-    ours = arrived["stream_id"] == traffic.stream_id
     told = status_messages(sent)
     told = told[told["stream_id"] == traffic.stream_id]
+    ours = _of_stream(traffic, told, arrived)
     ends = ours & (arrived["frame_type"] == HEARTBEAT)
     ends &= (arrived["flags"] & FLAG_END_OF_STREAM) != 0
     if len(told) == 0:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.artifact.frame_class import SETUP, SM
-from harness.dissect.flow import positions
 from harness.dissect.layout import SM_FLAG_SEND_SETUP
 from harness.dissect.pcap import sent_by
 from harness.scenario.case import TrafficCase
@@ -16,16 +15,13 @@ from harness.verdict.answering import TOLERANCE_NS
 from harness.verdict.asking import PACE_SLACK_NS
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
-from harness.verdict.kind import Kind
-from harness.verdict.series import known_at
 from harness.verdict.window import status_messages
 from harness.verdict.wire import Wire
 
 SETUPS = "setups_until_answered"
-BEATS = "heartbeats_while_idle"
 
 INTERVAL_NS = 100_000_000
-"""Between two SETUPs that nobody has answered, and from what was sent last to a heartbeat."""
+"""Between two SETUPs that nobody has answered."""
 
 
 def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -72,42 +68,3 @@ def _unasked(
     heard = np.searchsorted(np.sort(told_ns), setups_ns - TOLERANCE_NS, side="right") > 0
     late: NDArray[np.int64] = setups_ns[heard & ~asked]
     return late
-
-
-def heartbeats_while_idle(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A sender that is heard and sends no data sends a heartbeat each 100 ms: where it stands."""
-    found = together(evidence.wire(traffic), evidence.planned(traffic))
-    if isinstance(found, Missing):
-        return could_not_look(BEATS, found, traffic.id)
-    wire, planned = found
-    where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
-    told = status_messages(wire.answered)
-    if len(told) == 0:
-        gap = Missing(where[0], "shows no status message that reached the publisher's host")
-        return could_not_look(BEATS, gap, traffic.id)
-    first = ~wire.resent()
-    fresh_ns = wire.sent.frames["time_ns"][first].astype(np.int64)
-    reached = np.maximum.accumulate(wire.sent.ends[first])
-    beats_ns = wire.beats_sent["time_ns"].astype(np.int64)
-    stood = known_at(fresh_ns, reached, beats_ns, planned.log.start_position)
-    told_at = positions(wire.beats_sent, wire.facts.initial_term_id, wire.facts.term_length)
-    wrong = np.flatnonzero(told_at != stood)
-    if len(wrong):
-        position, end = int(told_at[wrong[0]]), int(stood[wrong[0]])
-        text = f"a heartbeat told position {position} when the sender stood at {end}"
-        more = {"evidence": where, "position": position, "kind": Kind.LAW}
-        return failed(BEATS, text, traffic.id, **more)
-    heard_ns = int(told["time_ns"].min())
-    marks = np.sort(np.concatenate([[heard_ns], fresh_ns, beats_ns]))
-    marks = marks[marks >= heard_ns]
-    gaps = np.diff(marks)
-    silent = np.flatnonzero(gaps > INTERVAL_NS + TOLERANCE_NS)
-    if len(silent):
-        after_ns = int(marks[silent[0]]) - heard_ns
-        text = (
-            f"nothing left for {int(gaps[silent[0]])} ns from {after_ns} ns after the first status "
-            f"message on, a heartbeat is due each {INTERVAL_NS}"
-        )
-        return failed(BEATS, text, traffic.id, evidence=where)
-    text = f"{len(beats_ns)} heartbeats, each when it was due and where the sender stood"
-    return passed(BEATS, text, traffic.id, evidence=where)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.frame_class import DATA, HEARTBEAT, MALFORMED, NAK, OTHER, PAD, SETUP, SM
+from harness.artifact.frame_class import DATA, HEARTBEAT, MALFORMED, OTHER, PAD, SETUP
 from harness.dissect import counter_key
 from harness.dissect.flow import aligned_lengths, positions
 from harness.dissect.frames import DATA_HEADER_LENGTH, FRAME_ALIGNMENT, Frames
@@ -27,7 +27,7 @@ from harness.verdict.kind import Kind
 from harness.verdict.recovery import spilled, system_value
 from harness.verdict.series import known_at
 from harness.verdict.window import status_messages
-from harness.verdict.wire import Wire
+from harness.verdict.wire import Wire, unsound
 
 RUNS = "runs_counted"
 INVALID = "invalid_packets_counted"
@@ -75,6 +75,7 @@ def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Dat
     )
     invalid |= _is_misplaced(heads, spans, terms)
     short = (frames["frame_length"] > 0) & (frames["frame_length"] < DATA_HEADER_LENGTH)
+    short &= frames["datagram_length"] >= DATA_HEADER_LENGTH
     odd = np.bitwise_or.reduceat((kinds == MALFORMED) & short, starts)
     return _Datagrams(heads, starts, spans, invalid, odd)
 
@@ -85,18 +86,14 @@ def _is_misplaced(
     """What is no place in a term of that length; nothing where the length is 0."""
     kinds = heads["frame_type"]
     offsets = heads["term_offset"].astype(np.int64)
-    known = (terms > 0) & np.isin(kinds, (*_CARRYING, NAK, SM))
     outside = (offsets < 0) | (offsets >= terms) | (offsets % FRAME_ALIGNMENT != 0)
-    outside |= offsets + spans > terms
-    asked = heads["nak_length"].astype(np.int64)
-    outside |= (kinds == NAK) & ((asked < 0) | (offsets + asked > terms))
-    window = heads["window_bytes"].astype(np.int64)
-    outside |= (kinds == SM) & ((window < 0) | (window > terms // 2))
+    outside = np.isin(kinds, _CARRYING) & (outside | (offsets + spans > terms))
+    outside |= unsound(heads, terms)
     length, mtu = heads["term_length"].astype(np.int64), heads["mtu"].astype(np.int64)
     unfit = (length < _TERM_LENGTH_MIN) | (length > _TERM_LENGTH_MAX) | (length & (length - 1) != 0)
     unfit |= (offsets < 0) | (offsets >= length) | (offsets % FRAME_ALIGNMENT != 0)
     unfit |= (mtu < FRAME_ALIGNMENT) | (mtu > _MTU_MAX) | (mtu % FRAME_ALIGNMENT != 0)
-    found: NDArray[np.bool_] = (known & outside) | ((kinds == SETUP) & unfit)
+    found: NDArray[np.bool_] = ((terms > 0) & outside) | ((kinds == SETUP) & unfit)
     return found
 
 

@@ -23,6 +23,7 @@ from harness.verdict.wire import Wire
 
 WHOLE = "naks_answered_whole"
 SPACED = "retransmits_spaced"
+COUNTED = "retransmits_counted"
 
 WINDOW_MAX = 128 * 1024
 WINDOWS = 16
@@ -125,7 +126,8 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     for at in same.tolist():
         first_ns, second_ns = int(found.times_ns[at]), int(found.times_ns[at + 1])
         position = int(found.starts[at])
-        between = (asked_ns > first_ns) & (asked_ns <= second_ns)
+        since_ns = _asked_since_ns(asked_ns[asked_at == position], first_ns)
+        between = (asked_ns > since_ns) & (asked_ns <= second_ns)
         # A unicast sender remembers its last answer only, and one NAK for elsewhere makes another.
         if (asked_at[between] != position).any():
             continue
@@ -136,3 +138,46 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(SPACED, text, traffic.id, evidence=where, position=position)
     text = f"{len(found.starts)} answers, none of them to a NAK that had just been answered"
     return passed(SPACED, text, traffic.id, evidence=where)
+
+
+def _asked_since_ns(asked_ns: NDArray[np.int64], answered_ns: int) -> int:
+    """When the NAK can have come at the earliest that was answered then.
+
+    What came behind it may have been taken from the socket behind it, and after its answer.
+    """
+    recent = asked_ns[(asked_ns <= answered_ns) & (asked_ns > answered_ns - LINGER_NS)]
+    return int(recent.min(initial=answered_ns))
+
+
+def retransmits_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
+    """A driver counts as many retransmits as it has sent answers, and no more than were asked."""
+    return [_host_counts(evidence, host) for host in sorted({each.from_host for each in traffics})]
+
+
+def _host_counts(evidence: Evidence, host: str) -> Finding:
+    case, value = evidence.case, system_value(evidence, host, counter_key.RETRANSMITS_SENT)
+    if isinstance(case, Missing):
+        return could_not_look(COUNTED, case, host)
+    if isinstance(value, Missing):
+        return could_not_look(COUNTED, value, host)
+    least = most = 0
+    for traffic in case.traffic:
+        if traffic.from_host == host:
+            wire = evidence.wire(traffic)
+            if isinstance(wire, Missing):
+                return could_not_look(COUNTED, wire, host)
+            # Two answers that follow each other look like one.
+            least += len(answers(wire).starts)
+            datagrams = len(np.unique(wire.sent.frames["datagram"][wire.resent()]))
+            most += min(datagrams, len(wire.naks(wire.answered)))
+    where = (
+        evidence.name_of(evidence.folder.host(host).counters),
+        evidence.name_of(evidence.folder.capture(host)),
+    )
+    name = counter_key.SYSTEM_NAMES[counter_key.RETRANSMITS_SENT]
+    facts = {"counted": value, "least": least, "most": most}
+    text = f"counter {counter_key.RETRANSMITS_SENT} '{name}' is {value}"
+    if not least <= value <= most:
+        text += f", the capture shows {least} to {most} answers"
+        return failed(COUNTED, text, host, evidence=where, facts=facts)
+    return passed(COUNTED, f"{text}, {least} to {most} answers", host, evidence=where, facts=facts)

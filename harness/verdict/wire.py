@@ -22,7 +22,7 @@ from harness.dissect.flow import (
     positional,
     positions,
 )
-from harness.dissect.frames import Frames
+from harness.dissect.frames import FRAME_ALIGNMENT, Frames
 from harness.dissect.pcap import Capture, sent_by
 from harness.scenario.case import Case, TrafficCase
 
@@ -57,7 +57,8 @@ class Wire:
     answering: Frames
     "SM and NAK frames as they left the subscriber's host."
     answered: Frames
-    "SM and NAK frames as they reached the publisher's host."
+    "SM and NAK frames as they reached the publisher's host; forged ones, too, but none that its"
+    "driver must refuse by its bytes."
 
     def naks(self, frames: Frames) -> Frames:
         """The NAKs among them."""
@@ -112,7 +113,7 @@ def _wire(
         heartbeats_arrived=positions(beats, facts.initial_term_id, facts.term_length),
         heartbeat_times_ns=beats["time_ns"].astype(np.int64),
         answering=_feedback(far_frames[sent_by(far_frames, subscriber)]),
-        answered=_feedback(near_frames[sent_by(near_frames, subscriber)]),
+        answered=_sound(_feedback(near_frames[sent_by(near_frames, subscriber)]), facts),
     )
 
 
@@ -140,3 +141,24 @@ def _feedback(frames: Frames) -> Frames:
     kinds = frames["frame_type"]
     picked: Frames = frames[(kinds == NAK) | (kinds == SM)]
     return picked
+
+
+def _sound(feedback: Frames, facts: StreamFacts) -> Frames:
+    picked: Frames = feedback[~unsound(feedback, np.full(len(feedback), facts.term_length))]
+    return picked
+
+
+def unsound(feedback: Frames, term_lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which SM and NAK frames name what cannot be in a term of that length.
+
+    A driver counts such a frame as invalid, and as nothing else. Source: specification 1.4, 1.5.
+    """
+    kinds, offsets = feedback["frame_type"], feedback["term_offset"].astype(np.int64)
+    outside = (offsets < 0) | (offsets >= term_lengths) | (offsets % FRAME_ALIGNMENT != 0)
+    asked = feedback["nak_length"].astype(np.int64)
+    window = feedback["window_bytes"].astype(np.int64)
+    beyond = (asked < 0) | (offsets + asked > term_lengths)
+    wide = (window < 0) | (window > term_lengths // 2)
+    found: NDArray[np.bool_] = (kinds == NAK) & (outside | beyond)
+    found |= (kinds == SM) & (outside | wide)
+    return found

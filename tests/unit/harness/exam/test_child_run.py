@@ -72,12 +72,6 @@ def test_the_checks_that_said_no_are_named_once(monkeypatch, tmp_path):
     assert child.killed
 
 
-def test_the_sound_driver_runs_without_a_mutant(monkeypatch, tmp_path):
-    child = Child(leaving("PASS"))
-    assert make(monkeypatch, tmp_path, child, mutant=None).outcome == "PASS"
-    assert "--mutant" not in child.argv
-
-
 def test_a_run_that_leaves_nothing_is_our_fault(monkeypatch, tmp_path):
     run = make(monkeypatch, tmp_path, Child(lambda out: None))
     assert run.outcome == "HARNESS"

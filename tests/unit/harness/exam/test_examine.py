@@ -10,7 +10,7 @@ import pytest
 from harness.exam.document import ExamRun, MutantRow
 from harness.exam.examine import DOCUMENT, SOUND, Sitting, examine
 from harness.exam.markdown import UNEXPLAINED, exam_markdown
-from harness.exam.mutant import Mutant
+from harness.exam.mutant import NONE, Mutant
 
 
 def mutant(name, *scenarios, because="", killed_by=()):
@@ -26,11 +26,13 @@ class Runs:
     def __init__(self, outcomes, during=lambda name: None):
         self.outcomes = outcomes
         self.made = []
+        self.places = []
         self._during = during
 
-    def __call__(self, scenario, name, folder, stop):
+    def __call__(self, scenario, name, fidelity, folder, stop):
         self._during(name)
         self.made.append((scenario, name))
+        self.places.append(fidelity)
         (folder / "suite").mkdir(parents=True, exist_ok=True)
         outcome = self.outcomes.get((scenario, name), "PASS")
         if stop.is_set():
@@ -41,7 +43,7 @@ class Runs:
 
 def sit(tmp_path, mutants, outcomes, **options):
     runs = Runs(outcomes, options.pop("during", lambda name: None))
-    sitting = Sitting(mutants, "netns", tmp_path / "exam", **options)
+    sitting = Sitting(mutants, tmp_path / "exam", **options)
     return (*examine(sitting, make_run=runs), runs)
 
 
@@ -54,7 +56,7 @@ def test_a_mutant_is_run_until_a_scenario_kills_it(tmp_path):
     exam, asked, runs = sit(tmp_path, mutants, {("x", "early"): "FAIL", ("y", "late"): "FAIL"})
     assert asked is None
     assert states(exam) == {"early": "killed", "late": "killed", "never": "survived"}
-    assert runs.made[:2] == [("x", None), ("y", None)]
+    assert runs.made[:2] == [("x", NONE), ("y", NONE)]
     assert ("y", "early") not in runs.made
     assert [row.name for row in exam.unexplained] == ["never"]
     assert exam.is_whole
@@ -70,11 +72,11 @@ def test_only_a_fail_kills(tmp_path, outcome):
 
 @pytest.mark.parametrize("outcome", ["FAIL", "INCONCLUSIVE", "HARNESS"])
 def test_a_sound_driver_that_does_not_pass_makes_it_void(tmp_path, outcome):
-    exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("y", None): outcome})
+    exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("y", NONE): outcome})
     assert exam.is_void
     assert not exam.mutants
     assert not exam.is_passed
-    assert {name for _, name in runs.made} == {None}
+    assert {name for _, name in runs.made} == {NONE}
     assert "void" in exam_markdown(exam)
 
 
@@ -99,7 +101,7 @@ def test_folders_of_the_killed_are_removed_unless_kept(tmp_path):
     outcomes = {("x", "dead"): "FAIL"}
     exam = sit(tmp_path, mutants, outcomes)[0]
     kept = {path.name for path in (tmp_path / "exam").iterdir()}
-    assert kept == {"alive", SOUND, DOCUMENT}
+    assert kept == {"alive", f"{SOUND}-sim", DOCUMENT}
     assert exam.mutants[0].runs[0].folder == ""
     sit(tmp_path / "all", mutants, outcomes, keeps_all=True)
     assert (tmp_path / "all/exam/dead").is_dir()
@@ -144,3 +146,15 @@ def test_a_signal_ends_it_and_what_was_done_stays(tmp_path):
 
 def test_a_row_without_runs_is_undecided():
     assert MutantRow("n", "a", "f", [], "").state == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("asked", "places"), [(None, {"sim", "netns"}), ("netns", {"netns"}), ("sim", {"sim"})]
+)
+def test_each_is_examined_where_it_says_and_the_sound_driver_wherever_one_is(
+    tmp_path, asked, places
+):
+    real = mutant("real", "x").model_copy(update={"fidelity": "netns"})
+    exam, _, runs = sit(tmp_path, [mutant("made", "x"), real], {}, fidelity=asked)
+    assert set(runs.places) == places
+    assert len(exam.sound) == len(places)

@@ -47,6 +47,7 @@ TOTAL_BYTES = 200_000
 ADDRESS = {"a": "10.64.0.10", "b": "10.64.1.10"}
 STEP_NS = 1_000_000
 WINDOW = 32768
+PUBLICATION_WINDOW = TERM_LENGTH // 2
 START_NS = 1_700_000_000_000_000_000
 A_TO_B, B_TO_A = decision.LINKS
 TRAFFIC = "one"
@@ -68,6 +69,16 @@ RELIABLE_CHECKS = (
     "rcv_pos_monotonic",
     "rcv_hwm_from_wire",
     "invalid_packets_zero",
+    "invalid_packets_counted",
+    "naks_answered_whole",
+    "retransmits_spaced",
+    "retransmits_counted",
+    "snd_lmt_follows_status",
+    "pub_lmt_follows_snd_pos",
+    "setups_until_answered",
+    "status_messages_consumed",
+    "status_messages_in_strides",
+    "runs_counted",
 )
 UNRELIABLE_CHECKS = (
     "delivered_intact",
@@ -84,6 +95,8 @@ UNRELIABLE_CHECKS = (
     "rcv_pos_monotonic",
     "rcv_hwm_from_wire",
     "invalid_packets_zero",
+    "gap_fills_counted",
+    "gap_fills_cover_nothing",
 )
 OF_RESTS = ("heartbeats_in_silence",)
 """Checks of streams that rest, which this one does not."""
@@ -94,7 +107,12 @@ PACKETS_RECEIVED = {"NAK": 6, "SM": 8, "HEARTBEAT": 10}
 """Ids of the system counters by what they count."""
 NAK_TYPE_IDS = {"rcv-naks-sent": 20, "snd-naks-received": 19}
 COUNTERS = {
-    "a": {"snd-pos": (50, 2), "snd-naks-received": (51, 19)},
+    "a": {
+        "snd-pos": (50, 2),
+        "snd-naks-received": (51, 19),
+        "snd-lmt": (52, 9),
+        "pub-lmt": (53, 1),
+    },
     "b": {"rcv-hwm": (60, 3), "rcv-pos": (61, 5), "sub-pos": (62, 4), "rcv-naks-sent": (63, 20)},
 }
 """Counter id and type id by name, by host."""
@@ -140,6 +158,8 @@ class MadeRun:
     "Position after it, and bytes, in order of delivery."
     frames: list[tuple[int, bytes, int]] = field(default_factory=list)
     "Position, header and payload checksum, in order of reading."
+    seen_ns: list[int] = field(default_factory=list)
+    "When each of them was read, as far as this is long."
     values: dict[str, int] = field(default_factory=dict)
     "Final values of counters by name; system counters by `<host>/<id>`."
     samples: dict[str, list[tuple[int, str, int]]] = field(
@@ -237,11 +257,13 @@ class MadeRun:
         payload = self.frame_payload(index)
         checksum = zlib.crc32(payload) if payload else 0
         self.frames.append((int(row["position"]), self.frame_bytes(index)[:32], checksum))
+        self.seen_ns.append(self.now_ns + STEP_NS // 2)
 
     def see_pad(self, first: int, last: int) -> None:
         """The subscriber reads a filled gap over the frames from first to last."""
         start, end = int(self.log.frames["position"][first]), self.frame_end(last)
         self.frames.append((start, data_header(start, end - start, 0xC0, frame_class.PAD), 0))
+        self.seen_ns.append(self.now_ns + STEP_NS // 2)
 
     def frame_end(self, index: int) -> int:
         row = self.log.frames[index]
@@ -355,6 +377,8 @@ class MadeRun:
         for row, (position, header, checksum) in zip(seen, self.frames, strict=True):
             row["position"], row["payload_crc32"] = position, checksum
             row["header"] = np.frombuffer(header, dtype=np.uint8)
+        known = min(len(seen), len(self.seen_ns))
+        seen["time_ns"][:known] = self.seen_ns[:known]
         write_records(subscriber.frames, seen)
         end = self.log.end_position
         count = len(self.messages)
@@ -493,18 +517,20 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
     kinds = run.log.frames["frame_type"]
     data = np.flatnonzero(kinds == frame_class.DATA)
     dropped = set(data[5:-1:10].tolist()) if drops else set()
-    for name in ("snd-pos", "snd-naks-received"):
+    for name in ("snd-pos", "snd-naks-received", "snd-lmt", "pub-lmt"):
         run.sample("a", name, 0)
     for name in ("rcv-hwm", "rcv-pos", "sub-pos", "rcv-naks-sent"):
         run.sample("b", name, 0)
     run.send("a", setup_frame(), "SETUP")
-    run.send("b", status_message(0), "SM")
+    _tell(run, 0)
+    run.sample("a", "pub-lmt", PUBLICATION_WINDOW)
     pending: int | None = None
     told = 0
     for index in range(len(kinds)):
         kind = frame_class.NAMES[int(kinds[index])]
         run.send("a", run.frame_bytes(index), kind, arrives=index not in dropped)
         run.sample("a", "snd-pos", run.frame_end(index))
+        run.sample("a", "pub-lmt", run.frame_end(index) + PUBLICATION_WINDOW)
         if index in dropped:
             run.decide(index, decision.DROP)
             pending = index
@@ -518,10 +544,10 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
         run.sample("b", "sub-pos", run.frame_end(index))
         if run.frame_end(index) - told > WINDOW // 4:
             told = run.frame_end(index)
-            run.send("b", status_message(told), "SM")
+            _tell(run, told)
     for flags in (0xC0, 0xE0, 0xE0):
         run.send("a", heartbeat(run.log.end_position, flags), "HEARTBEAT")
-    run.send("b", status_message(run.log.end_position), "SM")
+    _tell(run, told)
     lost = set() if reliable else {int(run.log.frames["message"][each]) for each in dropped}
     for message in range(run.plan.count):
         if message not in lost:
@@ -530,6 +556,11 @@ def _play(run: MadeRun, reliable: bool, drops: bool) -> None:
             run.messages.append((int(run.log.message_ends[message]), data_bytes))
     run.lay_out_logs()
     run.rest()
+
+
+def _tell(run: MadeRun, position: int) -> None:
+    run.send("b", status_message(position), "SM")
+    run.sample("a", "snd-lmt", position + WINDOW)
 
 
 def _repair(run: MadeRun, index: int, reliable: bool) -> None:
@@ -546,4 +577,5 @@ def _repair(run: MadeRun, index: int, reliable: bool) -> None:
     kind = frame_class.NAMES[int(run.log.frames["frame_type"][index])]
     run.send("a", run.frame_bytes(index), kind)
     run.values["a/36"] = run.values.get("a/36", 0) + span
+    run.values["a/11"] = run.values.get("a/11", 0) + 1
     run.see(index)

@@ -45,6 +45,18 @@ def test_a_lie_by_one_about_what_left_is_named(run, name, lie):
     assert f"says {run.values[name]}, the capture shows {run.values[name] - lie} " in finding.text
 
 
+@pytest.mark.parametrize(("exit_code", "outcome"), [(-9, PASS), (-15, FAIL), (0, FAIL)])
+@pytest.mark.parametrize("name", SENT)
+def test_a_killed_driver_may_not_have_counted_its_last_word(run, name, exit_code, outcome):
+    for each in run.manifest.processes:
+        if each.role == "driver" and each.name.startswith(name[0]):
+            each.exit_code = exit_code
+    run.values[name] -= 1
+    assert by_host(run)[name[0]].outcome is outcome
+    run.values[name] += 2
+    assert by_host(run)[name[0]].outcome is FAIL
+
+
 @pytest.mark.parametrize("name", ["a/6", "a/8", "b/10", "b/1"])
 def test_more_than_ever_came_is_named(run, name):
     run.values[name] += 1

@@ -1,0 +1,92 @@
+"""SETUPs: each 100 ms until somebody answers, and then only on request."""
+
+import pytest
+
+from harness.verdict.evidence import Evidence
+from harness.verdict.opening import INTERVAL_NS, setups_until_answered
+from harness.verdict.outcome import Outcome
+from tests.unit.harness.verdict.made_run import (
+    MadeRun,
+    Packet,
+    make_run,
+    setup_frame,
+    status_message,
+)
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def look(run):
+    return setups_until_answered(Evidence(run.write()), run.traffic)
+
+
+def setup(run, time_ns: int) -> None:
+    first = next(each for each in run.packets["a"] if each.kind == "SETUP")
+    run.packets["a"].append(Packet(time_ns, "a", "b", first.ports, setup_frame(), "SETUP"))
+
+
+def ask(run, time_ns: int) -> None:
+    """A status message that asks for a SETUP."""
+    asks = bytearray(status_message(0))
+    asks[5] = 0x80
+    ports = next(each for each in run.packets["a"] if each.kind == "SM").ports
+    run.packets["a"].append(Packet(time_ns, "b", "a", ports, bytes(asks), "SM"))
+
+
+def first_ns(run, kind: str) -> int:
+    return min(each.time_ns for each in run.packets["a"] if each.kind == kind)
+
+
+def delay_all_after_setup(run, more_ns: int) -> None:
+    opened_ns = first_ns(run, "SETUP")
+    for packets in run.packets.values():
+        for each in packets:
+            each.time_ns += more_ns if each.time_ns > opened_ns else 0
+
+
+def test_a_stream_that_is_answered_at_once_passes(run):
+    assert look(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "outcome"),
+    [
+        (INTERVAL_NS, Outcome.PASS),
+        (INTERVAL_NS // 2, Outcome.FAIL),
+        (None, Outcome.FAIL),
+    ],
+)
+def test_setups_go_on_each_interval_until_the_answer(run, after_ns, outcome):
+    delay_all_after_setup(run, 5 * INTERVAL_NS // 2)
+    opened_ns = first_ns(run, "SETUP")
+    if after_ns is not None:
+        for number in (1, 2):
+            setup(run, opened_ns + number * after_ns)
+    assert look(run).outcome is outcome
+
+
+def test_a_setup_after_the_answer_is_named_unless_asked_for(run):
+    late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
+    setup(run, late_ns)
+    finding = look(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.text.startswith("1 SETUPs left though")
+    ask(run, late_ns - 1)
+    assert look(run).outcome is Outcome.PASS
+
+
+def test_one_request_is_good_for_one_setup(run):
+    late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
+    ask(run, late_ns - 1)
+    setup(run, late_ns)
+    setup(run, late_ns + INTERVAL_NS)
+    assert look(run).outcome is Outcome.FAIL
+
+
+def test_without_the_senders_capture_nothing_is_said(run):
+    path = run.write()
+    run.folder.capture("a").unlink()
+    assert setups_until_answered(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE

@@ -1,0 +1,168 @@
+"""Answers to NAKs: whole, counted, and not twice within the linger."""
+
+import struct
+
+import pytest
+
+from harness.verdict.evidence import Evidence
+from harness.verdict.outcome import Outcome
+from harness.verdict.repeating import (
+    LINGER_NS,
+    answers,
+    naks_answered_whole,
+    retransmits_counted,
+    retransmits_spaced,
+)
+from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, make_run, nak
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def whole(run):
+    return naks_answered_whole(Evidence(run.write()), run.traffic)
+
+
+def spaced(run):
+    return retransmits_spaced(Evidence(run.write()), run.traffic)
+
+
+def counted(run):
+    (finding,) = retransmits_counted(Evidence(run.write()), [run.traffic])
+    return finding
+
+
+def first_answer(run):
+    """The first NAK that reached the publisher, and the frame that was sent again for it."""
+    asked = next(each for each in run.packets["a"] if each.kind == "NAK")
+    sent = [each for each in run.packets["a"] if each.source == "a"]
+    return asked, next(each for each in sent if each.time_ns > asked.time_ns)
+
+
+def position(packet) -> int:
+    """Of the first term on, as long as streams of tests are in it."""
+    return struct.unpack_from("<i", packet.payload, 20 if packet.kind == "NAK" else 8)[0]
+
+
+def frame_after(run, packet):
+    """The first sending of the frame that lies behind one."""
+    length = struct.unpack_from("<i", packet.payload)[0]
+    behind = position(packet) + (length + 31 & ~31)
+    data = [each for each in run.packets["a"] if each.kind in ("DATA", "PAD")]
+    return next(each for each in data if position(each) == behind)
+
+
+def test_answers_to_the_end_of_their_naks_are_a_pass(run):
+    finding = whole(run)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts["answers"] > 5
+    assert counted(run).outcome is Outcome.PASS
+    assert spaced(run).outcome is Outcome.PASS
+
+
+def ask_for_more(run):
+    """Let the first NAK ask for the next frame as well, which had been sent by then."""
+    asked, again = first_answer(run)
+    behind = frame_after(run, again)
+    end = position(behind) + len(behind.payload)
+    asked.payload = nak(position(asked), end - position(asked))
+    return again, behind
+
+
+def test_an_answer_that_ends_early_is_named(run):
+    again, _ = ask_for_more(run)
+    finding = whole(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.position == position(again)
+    assert finding.facts["short"] == 1
+
+
+def test_an_answer_in_two_datagrams_is_whole_if_they_follow_each_other(run):
+    again, behind = ask_for_more(run)
+    second = type(again)(again.time_ns + 1, "a", "b", again.ports, behind.payload, behind.kind)
+    run.packets["a"].append(second)
+    assert whole(run).outcome is Outcome.PASS
+
+
+def test_what_the_system_refused_may_cut_an_answer_short(run):
+    ask_for_more(run)
+    run.values["a/16"] = 1
+    assert whole(run).outcome is Outcome.PASS
+
+
+def test_an_answer_need_not_bring_what_was_not_sent_yet(run):
+    asked, again = first_answer(run)
+    fresh = [each for each in run.packets["a"] if each.kind == "DATA" and each.source == "a"]
+    sent = max(position(each) for each in fresh if each.time_ns < again.time_ns)
+    behind = frame_after(run, again)
+    assert position(behind) <= sent
+    # Asked for up to far beyond, but what lies directly behind had not been sent before.
+    run.packets["a"] = [
+        each for each in run.packets["a"]
+        if each.source == "b" or position(each) <= position(again) or each.kind == "SETUP"
+        or each.time_ns > again.time_ns
+    ]  # fmt: skip
+    asked.payload = nak(position(asked), 8 * 1408)
+    assert whole(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "outcome"), [(2_000_000, Outcome.FAIL), (LINGER_NS, Outcome.PASS)]
+)
+def test_an_answer_within_the_linger_of_the_last_is_named(run, after_ns, outcome):
+    asked, again = first_answer(run)
+    later = [each for each in run.packets["a"] if each.time_ns > again.time_ns]
+    for each in later:
+        each.time_ns += 3 * LINGER_NS
+    for source, payload, kind, more in (
+        ("b", asked.payload, "NAK", after_ns - 1), ("a", again.payload, again.kind, after_ns),
+    ):  # fmt: skip
+        run.packets["a"].append(
+            type(again)(again.time_ns + more, source, "a", again.ports, payload, kind)
+        )
+    finding = spaced(run)
+    assert finding.outcome is outcome
+    if outcome is Outcome.FAIL:
+        assert finding.position == position(again)
+
+
+@pytest.mark.parametrize("before_ns", [-1, 1])
+def test_a_nak_for_elsewhere_ends_the_linger_of_a_unicast_sender(run, before_ns):
+    asked, again = first_answer(run)
+    for each in run.packets["a"]:
+        if each.time_ns > again.time_ns:
+            each.time_ns += 3 * LINGER_NS
+    elsewhere = nak(position(asked) + 32, 32)
+    for source, payload, kind, more in (
+        ("b", elsewhere, "NAK", -before_ns), ("b", asked.payload, "NAK", 2),
+        ("a", again.payload, again.kind, STEP_NS),
+    ):  # fmt: skip
+        run.packets["a"].append(
+            type(again)(again.time_ns + more, source, "a", again.ports, payload, kind)
+        )
+    assert spaced(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_count_of_retransmits_that_the_capture_does_not_show_is_named(run, more):
+    run.values["a/11"] += more
+    finding = counted(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.facts["counted"] == run.values["a/11"]
+
+
+def test_answers_are_stretches(run):
+    found = answers(Evidence(run.write()).wire(run.traffic))
+    assert (found.ends > found.starts).all()
+    assert (found.sent >= found.ends).all()
+    assert len(found.starts) == run.values["a/11"]
+
+
+@pytest.mark.parametrize("check", [whole, spaced, counted])
+def test_without_the_senders_capture_nothing_is_said(run, check):
+    path = run.write()
+    run.folder.capture("a").unlink()
+    run.write = lambda: path
+    assert check(run).outcome is Outcome.INCONCLUSIVE
