@@ -241,20 +241,23 @@ class _Asked:
 
     def _times(self, position: int, after_ns: int, until_ns: int) -> list[int]:
         times = self._naks["time_ns"]
-        naks = self._naks[np.searchsorted(times, after_ns) : np.searchsorted(times, until_ns)]
+        # What is asked for and sent at one time was asked for first.
+        first, end = np.searchsorted(times, (after_ns, until_ns), side="right")
+        naks = self._naks[first:end]
         starts = naks["position"]
         covers = (starts <= position) & (position < starts + naks["length"])
         found: list[int] = naks["time_ns"][covers].tolist()
         return found
 
     def _usual_repair_ns(self, stream: Stream) -> int:
-        """From a NAK to what answers it, in the mean."""
+        """From the first NAK to what answers it, mostly."""
         waits = []
-        seen: set[int] = set()
+        passed_ns: dict[int, int] = {}
         highest = 0
         for time_ns, position, length, *_ in stream.passages.tolist():
-            if position in seen or position < highest:
-                waits += [time_ns - each for each in self._times(position, 0, time_ns)[-1:]]
-            seen.add(position)
+            if position in passed_ns or position < highest:
+                asked = self._times(position, passed_ns.get(position, 0), time_ns)
+                waits += [time_ns - each for each in asked[:1]]
+            passed_ns[position] = time_ns
             highest = max(highest, position + length)
         return int(np.median(waits)) if waits else 0

@@ -99,7 +99,9 @@ def _traffic(seen: Seen, stream_id: int, port: int, link: int) -> Document:
     term_id = (stream.initial_term_id + begin // stream.term_length + (1 << 31)) % (1 << 32)
     lengths = message_lengths(stream)
     most = longest_message(stream.term_length)
-    shortest, longest = min(most, int(lengths.min())), min(most, int(lengths.max()))
+    longest = min(most, int(lengths.max()))
+    # The last message is what was left, so it tells nothing of the others.
+    shortest = longest if are_alike(stream) else min(most, int(lengths.min()))
     where = f"aeron:udp?endpoint=${{{receiver}}}:{port}"
     reliable = "" if seen.is_reliable else "|reliable=false"
     return {

@@ -48,10 +48,12 @@ RULES = [
 ]
 
 
-def scenario(folder: Path, faults, length="400KiB", message="1000B") -> Path:
+def scenario(folder: Path, faults, length="400KiB", message="1000B", term="64k") -> Path:
     """A scenario of one stream whose messages are all of one length."""
+    first = DOCUMENT["traffic"][0]
     traffic = {
-        **DOCUMENT["traffic"][0],
+        **first,
+        "channel": first["channel"].replace("term-length=64k", f"term-length={term}"),
         "content": {"bytes": length, "message": {"from": message, "to": message}},
     }
     document = {**DOCUMENT, "traffic": [traffic], "faults": faults, "fidelity": ["sim"]}
@@ -140,12 +142,13 @@ def test_what_two_captures_show_is_lost_again(tmp_path):
 def test_what_one_capture_shows_is_lost_again(tmp_path):
     """First transmissions only: of a repair that is lost as well one place tells too little."""
     only_first = [{**RULES[0], "attempt": 1}]
-    _, first = run(scenario(tmp_path, only_first), tmp_path)
+    # In a long term the receiver itself refuses nothing, so only the link loses.
+    _, first = run(scenario(tmp_path, only_first, term="1m"), tmp_path)
     for host in ("a", "b"):
         path = tmp_path / f"seen-at-{host}.yaml"
         made = from_captures([first.capture(host)], path)
         path.write_text(made.text)
-        assert made.streams[0]["lost"] == len(lost(first)) > 20
+        assert made.streams[0]["lost"] == len(lost(first)) >= 20
         _, again = run(path, tmp_path)
         assert lost(again) == lost(first), host
 

@@ -147,6 +147,11 @@ def test_at_the_sender_what_was_asked_for_and_sent_again_was_lost_behind():
     assert told(inferred(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 5, 2)]
 
 
+def test_a_repair_at_the_very_time_of_its_nak_is_one():
+    passages = [*NEAR, (4 * MS, 5 * LENGTH)]
+    assert told(inferred(stream(passages, [nak(4 * MS + 1, 5)]))) == [(DROP, 5, 1)]
+
+
 def test_what_came_twice_without_being_asked_for_is_a_copy():
     (fate,) = inferred(stream([*NEAR, (NEAR[5][0] + 9 * US, 5 * LENGTH)]))
     assert (fate.what, fate.attempt, fate.delay_ns) == (COPY, 1, 9 * US)
