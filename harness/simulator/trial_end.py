@@ -4,12 +4,13 @@ One stall is nobody's fault, and Aeron's C driver has it too: a PAD is charged a
 with its header alone, so snd-pos may come to lie further ahead than the receiver takes anything
 for true:
 
-    position = rcv-pos = rcv-hwm        + term_length / 2        snd-pos
-       |  d1 x | d2 x | ... | dn x | PAD ......|...................|
-       |  all lost, and nobody asks            | an over-run: dropped, heartbeats as well
+    last SM    position = rcv-pos = rcv-hwm       last SM + term_length / 2      snd-pos
+       |.. window / 4 ..|  d1 x | ... | dn x | PAD ......|.........................|
+                        |  all lost, and nobody asks     | an over-run: dropped, heartbeats as well
 
-What was lost is never asked for, since the only frames that tell of it are refused. It ends when
-the image, which hears of nothing, dies after its liveness timeout. (Aeron 1.53:
+A receiver tells of less than a quarter of its window only together with more. What was lost is
+never asked for, since the only frames that tell of it are refused. It ends when the image, which
+hears of nothing, dies after its liveness timeout. (Aeron 1.53:
 aeron_publication_image_insert_packet refuses before it looks at what a frame is; the C driver of
 pyaeron, put through the same weather, stops at the same positions.)
 """
@@ -45,10 +46,12 @@ def stuck(stream: Any, traffic: TrafficCase) -> str:
 def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
     """Whether a stream is stuck where the protocol leaves it; all that must be so is looked at."""
     stream = audit.streams[index]
-    at, snd_pos = int(stream["position"]), int(stream["snd_pos"])
-    half = int(stream["term_length"]) // 2
-    knows_of_nothing = at == stream["rcv_pos"] == stream["hwm"] == stream["status_top"]
-    if not knows_of_nothing or snd_pos <= at + half:
+    at, told = int(stream["position"]), int(stream["status_top"])
+    snd_pos, window_end = int(stream["snd_pos"]), int(stream["window_end"])
+    refused_from = told + int(stream["term_length"]) // 2
+    knows_of_nothing = at == stream["rcv_pos"] == stream["hwm"]
+    has_told = 0 <= 4 * (at - told) <= window_end - told
+    if not knows_of_nothing or not has_told or snd_pos <= refused_from:
         return False
     planned, first = log.frames, int(stream["frame_end"]) - len(log.frames)
     lost_from = lost_to = int(stream["next_frame"]) - first
@@ -59,7 +62,7 @@ def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
     if position != snd_pos or lost_to == lost_from or planned[lost_from]["position"] != at:
         return False
     pad = planned[lost_to - 1]
-    is_allowed = pad["position"] + _HEADER <= stream["window_end"] <= at + half
+    is_allowed = pad["position"] + _HEADER <= window_end <= refused_from
     lost = audit.disturbed[first + lost_from : first + lost_to - 1]
     return bool(pad["frame_type"] == PAD and is_allowed and lost.all())
 

@@ -14,19 +14,22 @@ FRAMES_OF_TERM = TERM // MTU
 PAD_AT = FRAMES_OF_TERM * MTU
 
 
-def stalled():
-    """A stream of one term and a little, stuck half a term before a PAD that ends the term."""
+def stalled(lag=0):
+    """A stream of one term and a little, stuck half a term before a PAD that ends the term.
+
+    Of the last `lag` frames that came the receiver has not told.
+    """
     log = expected_log(np.full(60, LENGTH), MTU, TERM, 0)
     assert log.frames[FRAMES_OF_TERM]["frame_type"] == PAD
     audit = make_audit(1, 60, len(log.frames), np.zeros(0, dtype=np.uint8))
     stream = audit.streams[0]
     stream["term_length"], stream["frame_end"] = TERM, len(log.frames)
-    first = FRAMES_OF_TERM - 23
-    at = first * MTU
+    first = FRAMES_OF_TERM - 23 + lag
     stream["next_frame"] = first
-    for name in ("position", "rcv_pos", "hwm", "status_top"):
-        stream[name] = at
-    stream["window_end"] = at + TERM // 2
+    for name in ("position", "rcv_pos", "hwm"):
+        stream[name] = first * MTU
+    stream["status_top"] = (first - lag) * MTU
+    stream["window_end"] = stream["status_top"] + TERM // 2
     stream["snd_pos"], stream["end_position"] = TERM, log.end_position
     audit.disturbed[first:FRAMES_OF_TERM] = 1
     assert PAD_AT + 32 <= stream["window_end"] < TERM
@@ -37,12 +40,19 @@ def test_pad_beyond_the_window_is_known():
     assert is_known_stall(*((each := stalled())[0], 0, each[1]))
 
 
+@pytest.mark.parametrize(("lag", "is_known"), [(1, True), (5, True), (6, False)])
+def test_receiver_need_not_tell_of_less_than_a_quarter_of_its_window(lag, is_known):
+    audit, log = stalled(lag)
+    assert is_known_stall(audit, 0, log) == is_known
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
         ("hwm", MTU),  # the receiver knows of a hole, and must ask
         ("rcv_pos", -MTU),  # what has come was not taken in
-        ("status_top", -MTU),  # the sender was not told how far all is well
+        ("status_top", MTU),  # the sender was told of more than there is
+        ("status_top", -6 * MTU),  # the receiver should have told of more
         ("snd_pos", -(TERM - PAD_AT)),  # heartbeats at the PAD's beginning are no over-run
         ("window_end", -MTU),  # the PAD was never allowed
         ("window_end", MTU),  # the receiver promised more than it takes
