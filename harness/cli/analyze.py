@@ -29,7 +29,12 @@ EXIT_CODES = (
 @click.option(
     "--port", "ports", multiple=True, type=click.IntRange(1, 65_535), help="Read no other UDP port."
 )
-@click.option("--spark", "on_spark", is_flag=True, help="On Spark, all cores of this machine.")
+@click.option(
+    "--spark",
+    "on_spark",
+    is_flag=True,
+    help="On Spark: all cores here, or what spark-submit chose.",
+)
 @click.option("--master", metavar="URL", help="On this Spark: local[4], spark://host:7077, ...")
 @click.option(
     "--out",
@@ -71,7 +76,7 @@ def analyze(
         from reports.analysis.analyze import Wanted
 
         wanted = Wanted(messages=messages, fates_to=out / "fates" if fates and out else None)
-        tables = _analyze(captures, ports, wanted, master or ("local[*]" if on_spark else None))
+        tables = _analyze(captures, ports, wanted, on_spark or master is not None, master)
         _write(tables, out, html)
     if as_json:
         click.echo(json.dumps(_document(tables)))
@@ -97,12 +102,16 @@ def _write(tables: "Tables", out: Path | None, html: Path | None) -> None:
 
 
 def _analyze(
-    captures: tuple[str, ...], ports: tuple[int, ...], wanted: "Wanted", master: str | None
+    captures: tuple[str, ...],
+    ports: tuple[int, ...],
+    wanted: "Wanted",
+    on_spark: bool,
+    master: str | None,
 ) -> "Tables":
     from reports.analysis.analyze import READINGS, analyze
     from reports.analysis.capture_files import find_captures
 
-    if master is not None:
+    if on_spark:
         from reports.analysis.spark_engine import start_session
 
         find_captures(list(captures))

@@ -111,7 +111,7 @@ def _followed(
     known = learn_geometry(totals)
     points = joined_streams(totals)
     followed = Followed(known, wanted.walking)
-    joined = Joined({key: known[key] for key in points}, tell is not None)
+    joined = Joined(known, points, tell is not None)
     offsets = coarse_offsets(totals, {each.vantage_point for each in files})
     for batch in frames.side_by_side(offsets) if known else ():
         _feed(batch.select(FATE_COLUMNS), followed, joined, points, tell)

@@ -7,6 +7,7 @@ A round trip is what a pair of frames takes that pass here in both directions: n
 whole way there and back, near the sender only the sender's answer.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,11 +46,18 @@ WINDOWS = pa.schema(
         ("nak_answers", pa.int64()),
         ("nak_answer_min_ns", pa.int64()),
         ("nak_answer_median_ns", pa.int64()),
+        ("repairs", pa.int64()),
+        ("repair_median_ns", pa.int64()),
+        ("repair_p90_ns", pa.int64()),
+        ("repair_p99_ns", pa.int64()),
+        ("repair_max_ns", pa.int64()),
+        ("repair_median_rtts", pa.float64()),
     ]
 )
 """`over_runs`: new frames beyond the limit. `idle`: pauses in which there was room, so the sender
 had nothing to send. `rtt`: RTTM and its reply, without what the replying driver says it took.
-`nak_answer`: from a NAK to the first frame that answers it."""
+`nak_answer`: from a NAK to the first frame that answers it. `repair`: from the first sign of a gap
+until all of it was there; in round trips by the shortest RTTM, or the quickest answer to a NAK."""
 STALLS = pa.schema(
     [
         *KEY,
@@ -135,7 +143,18 @@ class FlowControlWalk:
             if gap["first_nak_ns"] and (gap["first_filled_ns"] or 0) > gap["first_nak_ns"]
         ]
         trips, quick = _spread(self._trips_ns), _spread(answers)
+        repairs = sorted(gap["time_to_repair_ns"] for gap in gaps if gap["outcome"] == "repaired")
+        round_trip_ns = trips[0] or quick[0]
+        median_ns = _share(repairs, 0.5)
         return {
+            "repairs": len(repairs),
+            "repair_median_ns": median_ns,
+            "repair_p90_ns": _share(repairs, 0.9),
+            "repair_p99_ns": _share(repairs, 0.99),
+            "repair_max_ns": _share(repairs, 1.0),
+            "repair_median_rtts": median_ns / round_trip_ns
+            if median_ns is not None and round_trip_ns
+            else None,
             "status_messages": int(state["status_count"]),
             "status_interval_mean_ns": int(state["status_gap_sum_ns"]) // intervals
             if intervals > 0
@@ -180,3 +199,8 @@ def _spread(values: list[int]) -> tuple[int | None, int | None, int | None]:
         return None, None, None
     ordered = sorted(values)
     return ordered[0], ordered[len(ordered) // 2], ordered[-1]
+
+
+def _share(ordered: list[int], share: float) -> int | None:
+    """The value that this share of an ordered list does not exceed; None of nothing."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None

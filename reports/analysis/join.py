@@ -23,6 +23,8 @@ from reports.analysis.stream_events import StreamEvents, ints
 
 ROWS_MANY = 1 << 20
 """From so many on, positions that are over are joined."""
+PATIENCE = 8
+"""So many times as many are kept while a point has not begun."""
 
 PASSAGE = np.dtype(
     [
@@ -44,9 +46,12 @@ JOIN_COLUMNS = ("vantage_point", "session_id", "stream_id", *StreamEvents.COLUMN
 class JoinWalk:
     """Joins the vantage points of one stream; `feed` their frames, take `fates`, then `rows`."""
 
-    def __init__(self, key: StreamKey, geometry: Geometry, keeps_fates: bool) -> None:
+    def __init__(
+        self, key: StreamKey, geometry: Geometry, expected: int, keeps_fates: bool
+    ) -> None:
         self._key, self._reach = key, geometry.term_length
-        self._keeps_fates = keeps_fates
+        self._expected, self._keeps_fates = expected, keeps_fates
+        self._limit = ROWS_MANY
         self._events = StreamEvents(("", *key), geometry)
         self._points: dict[str, int] = {}
         self._waiting: list[Any] = []
@@ -67,8 +72,10 @@ class JoinWalk:
             made[name] = ints(frames, name)[events.rows]
         self._waiting.append(made[made["kind"] != kernel.HEARTBEAT])
         self._count += len(made)
-        if self._count > ROWS_MANY:
+        is_patient = len(self._points) < self._expected and self._count < PATIENCE * ROWS_MANY
+        if self._count > self._limit and not is_patient:
             self._join(is_last=False)
+            self._limit = max(ROWS_MANY, 2 * self._count)
 
     def fates(self) -> Iterator[pa.RecordBatch]:
         """The fates that are known by now and were not taken yet."""
@@ -103,7 +110,8 @@ class JoinWalk:
             rows = everything[everything["flow"] == flow]
             is_frame = rows["kind"] == kernel.FRAME
             frames, control = rows[is_frame], rows[~is_frame]
-            if flow not in self._paths:
+            known = self._paths.get(flow)
+            if known is None or not set(np.unique(frames["point"])) <= set(known.order):
                 self._paths[flow] = find_path(frames, control)
             until = self._over(frames) if not is_last else np.iinfo(np.int64).max
             is_over = frames["position"] < until
@@ -153,18 +161,10 @@ class JoinWalk:
     def _add_control(self, total: LinkSum, control: Any, near: int, far: int) -> None:
         """NAKs and status messages go from the further point to the nearer."""
         names = ["kind", "position", "length"]
-        sent = control[control["point"] == far][names]
-        came = control[control["point"] == near][names]
-        kinds, sent_counts = np.unique(sent, return_counts=True)
-        known, came_counts = np.unique(came, return_counts=True)
-        where = np.searchsorted(known, kinds)
-        where[where == len(known)] = 0
-        matched = np.zeros(len(kinds), dtype=np.int64)
-        if len(known):
-            is_known = known[where] == kinds
-            matched[is_known] = np.minimum(sent_counts, came_counts[where])[is_known]
-        total.control_sent += len(sent)
-        total.control_lost += len(sent) - int(matched.sum())
+        for point, sign in ((far, 1), (near, -1)):
+            rows = control[control["point"] == point][names]
+            keys, counts = np.unique(rows, return_counts=True)
+            total.add_control(keys.tolist(), (sign * counts).tolist())
 
     def _tell(
         self, flow: int, point: int, was_here: Any, rows: Any, attempts: Any, hop: Hop | None,

@@ -14,18 +14,24 @@ from reports.analysis.links import LINKS
 class Joined:
     """Join walks by their streams; other streams are left out."""
 
-    def __init__(self, known: dict[StreamKey, Geometry], keeps_fates: bool = False) -> None:
-        self._known, self._keeps_fates = known, keeps_fates
+    def __init__(
+        self,
+        known: dict[StreamKey, Geometry],
+        points: dict[StreamKey, list[str]],
+        keeps_fates: bool = False,
+    ) -> None:
+        self._known, self._points, self._keeps_fates = known, points, keeps_fates
         self._walks: dict[StreamKey, JoinWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take in frames of JOIN_COLUMNS; returns fates that are known by now."""
         for (point, *stream), rows in by_stream(frames):
             key = stream[0], stream[1]
-            if key not in self._known:
+            if key not in self._points:
                 continue
             if key not in self._walks:
-                self._walks[key] = JoinWalk(key, self._known[key], self._keeps_fates)
+                expected = len(self._points[key])
+                self._walks[key] = JoinWalk(key, self._known[key], expected, self._keeps_fates)
             self._walks[key].feed(point, rows)
             yield from self._walks[key].fates()
 

@@ -11,6 +11,7 @@ point, what travels against it earlier, whatever the clocks say. The clocks' off
 difference of the shortest ways; its error is half their sum, for no way is shorter than nothing.
 """
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,7 +115,8 @@ class LinkSum:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.control_sent = self.control_lost = 0
+        self._control_sent = 0
+        self._control_left: Counter[tuple[int, ...]] = Counter()
         self._counts = dict.fromkeys(
             ("sent", "arrived", "lost", "copied", "unsent", "reordered", "ambiguous"), 0
         )
@@ -136,14 +138,23 @@ class LinkSum:
         self._extent_max = max(self._extent_max, int(hop.extents.max(initial=0)))
         self._delays.add(hop.delays_ns[~is_lost])
 
+    def add_control(self, frames: list[tuple[int, ...]], counts: list[int]) -> None:
+        """Take in how often frames against the data were seen, as less than none where they end."""
+        left = self._control_left
+        for frame, count in zip(frames, counts, strict=True):
+            self._control_sent += max(count, 0)
+            left[frame] += count
+            if not left[frame]:
+                del left[frame]
+
     def row(self) -> dict[str, Any]:
         """The columns of LINKS behind the key."""
         return {
             **{f"{name}_frames": count for name, count in self._counts.items()},
             "lost_bytes": self._lost_bytes,
             "reordered_extent_max": self._extent_max,
-            "control_sent": self.control_sent,
-            "control_lost": self.control_lost,
+            "control_sent": self._control_sent,
+            "control_lost": sum(max(count, 0) for count in self._control_left.values()),
             "delay_min_ns": self._delays.least,
             "delay_median_ns": self._delays.at(0.5),
             "delay_p99_ns": self._delays.at(0.99),

@@ -104,12 +104,16 @@ def inferred(
 
 
 def links(
-    frames: DataFrame, known: dict[StreamKey, Geometry], offsets: dict[str, int], fates: bool
+    frames: DataFrame,
+    known: dict[StreamKey, Geometry],
+    points: dict[StreamKey, list[str]],
+    offsets: dict[str, int],
+    fates: bool,
 ) -> DataFrame:
     """Links, or fates, of streams with several points: each joined by one worker, by time."""
 
     def join(batches: _Batches) -> _Batches:
-        joined = Joined(known, fates)
+        joined = Joined(known, points, fates)
         for batch in batches:
             found = list(joined.feed(batch))
             last = _last_key(batch)[1:] if batch.num_rows else None
@@ -167,14 +171,13 @@ def _analyze(
     summed_totals = added_up(totals(frames).toArrow().cast(TOTALS))
     known = learn_geometry(summed_totals)
     points = joined_streams(summed_totals)
-    of_points = {key: known[key] for key in points}
     offsets = coarse_offsets(summed_totals, captures["vantage_point"].unique().to_pylist())
     rows = flows(frames, known, wanted.walking).toArrow().to_pylist() if known else []
-    link_rows = links(frames, of_points, offsets, False).toArrow().to_pylist() if points else []
+    link_rows = links(frames, known, points, offsets, False).toArrow().to_pylist() if points else []
     if wanted.fates_to is not None:
         found = inferred(frames, known, points)
         if points:
-            found = found.unionAll(links(frames, of_points, offsets, True))
+            found = found.unionAll(links(frames, known, points, offsets, True))
         by_point = found.write.mode("overwrite").partitionBy("vantage_point")
         by_point.parquet(str(wanted.fates_to.absolute()))
     return Tables(

@@ -76,8 +76,10 @@ def start_session(
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("windtunnel analyze")
-    if master is not None or _SUBMITTED not in os.environ:
-        builder = builder.master(master or "local[*]")
+    if master is None and _SUBMITTED not in os.environ:
+        master = "local[*]"
+    if master is not None:
+        builder = builder.master(master)
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     if (master or "").startswith("local"):

@@ -137,3 +137,20 @@ def test_positions_are_those_that_a_receiver_would_count(tmp_path):
     assert [row["rebuilt_position"] for row in rows] == [32, 32, 32, 32, 96, 96]
     assert [row["consumed_position"] for row in rows] == [None, None, 32, 32, 32, 32]
     assert [row["limit"] for row in rows] == [None, None, *[32 + 4096] * 4]
+
+
+def test_repairs_are_told_in_time_and_in_round_trips(tmp_path):
+    packets = [sent(0, made.setup()), answered(0, made.rttm(7)), sent(2, made.rttm(7, flags=0))]
+    packets += [sent(3, made.data(0, b""))]
+    for index, took_ms in enumerate((4, 6, 40)):
+        at, hole = 100 * (index + 1), 32 + 64 * index
+        packets += [
+            sent(at, made.data(hole + 32, b"")),
+            answered(at + 1, made.nak(hole, 32)),
+            sent(at + took_ms, made.data(hole, b"")),
+        ]
+    window = only(tables(tmp_path, *packets).windows)
+    assert window["repairs"] == 3
+    assert (window["repair_median_ns"], window["repair_p90_ns"]) == (6 * MS, 40 * MS)
+    assert window["repair_max_ns"] == window["repair_p99_ns"] == 40 * MS
+    assert window["repair_median_rtts"] == 3
