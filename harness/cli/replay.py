@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.artifact.agreement import Agreement
     from harness.artifact.manifest import Manifest
     from harness.artifact.run_dir import RunDir
-    from harness.orchestrate.phases import Fidelity
+    from harness.orchestrate.order import Fidelity
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _replay(
     from harness.artifact.run_dir import RunDir
     from harness.cli.display import choose
     from harness.cli.run import tell_runs, tested, write_report
-    from harness.orchestrate.phases import Replayed
+    from harness.orchestrate.order import Replayed
     from harness.orchestrate.runner import run_suite
 
     fidelity = changes.fidelity or manifest.fidelity

@@ -15,7 +15,7 @@ from harness.cli.verdict_text import outcome_mark
 
 if TYPE_CHECKING:
     from harness.artifact.suite import ScenarioResult
-    from harness.orchestrate.phases import Fidelity
+    from harness.orchestrate.order import Fidelity
     from harness.orchestrate.runner import SuiteResult
     from harness.orchestrate.subject import Pair
     from harness.scenario.known import KnownFailure

@@ -13,7 +13,7 @@ from harness.cli.failure import Failure
 
 if TYPE_CHECKING:
     from harness.artifact.run_dir import RunDir
-    from harness.orchestrate.phases import Fidelity, Order
+    from harness.orchestrate.order import Fidelity, Order
     from harness.orchestrate.subject import Pair
     from harness.replay.shrink_run import Shrunk, Wish
 
@@ -171,7 +171,7 @@ class Wishes:
 
     def _order(self, fidelity: str, pair: "Pair") -> "Order":
         from harness.artifact.run_dir import RunDir
-        from harness.orchestrate.phases import Order
+        from harness.orchestrate.order import Order
         from harness.orchestrate.runner import PAYLOAD_STORE, anywhere, payload_of
         from harness.replay.trial import RUN
         from harness.scenario.loader import load_scenario

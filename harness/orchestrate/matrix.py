@@ -28,7 +28,7 @@ from harness.orchestrate.cancel import Cancellation, Cancelled
 from harness.orchestrate.event import OnEvent, ignore
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.one_run import CANCELLED, Made
-from harness.orchestrate.phases import Fidelity, Order
+from harness.orchestrate.order import Fidelity, Order
 from harness.orchestrate.runner import PAYLOAD_STORE, payload_of, plan, verdict_event
 from harness.orchestrate.subject import Pair, Subject
 from harness.orchestrate.suite import Circumstances, Planned, SuiteUnderWay, worst_exit_code

@@ -19,7 +19,8 @@ from harness.orchestrate import labs
 from harness.orchestrate.cancel import Cancellation, Cancelled
 from harness.orchestrate.event import OnEvent, RunEvent
 from harness.orchestrate.lab import Lab, LabError
-from harness.orchestrate.phases import Order, Run, Tell
+from harness.orchestrate.order import Order
+from harness.orchestrate.phases import Run, Tell
 from harness.orchestrate.simulation import SimulatedRun
 from harness.orchestrate.traffic import Overran, Unsupported
 from harness.orchestrate.watch import RunFailed

@@ -26,7 +26,7 @@ from harness.orchestrate.cancel import Cancellation
 from harness.orchestrate.event import OnEvent, RunEvent
 from harness.orchestrate.namespaces import environment
 from harness.orchestrate.one_run import CANCELLED, Made, make_run, teller
-from harness.orchestrate.phases import Order
+from harness.orchestrate.order import Order
 from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import Companion
 

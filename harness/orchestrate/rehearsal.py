@@ -19,7 +19,8 @@ from types import TracebackType
 from harness.orchestrate.lab import MID, Lab, LabError, LabProcess
 from harness.orchestrate.namespaces import environment
 from harness.orchestrate.one_run import lab_of
-from harness.orchestrate.phases import READY_TIMEOUT_S, Order, Run, Tell
+from harness.orchestrate.order import Order
+from harness.orchestrate.phases import READY_TIMEOUT_S, Run, Tell
 from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import Companion, tail_of
 from harness.orchestrate.simulation import (

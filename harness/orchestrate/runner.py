@@ -20,8 +20,8 @@ from harness.orchestrate.cancel import Cancellation, Cancelled
 from harness.orchestrate.event import OnEvent, RunEvent, ignore
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.one_run import Made
+from harness.orchestrate.order import Fidelity, Order, Replayed
 from harness.orchestrate.payload import Payload
-from harness.orchestrate.phases import Fidelity, Order, Replayed
 from harness.orchestrate.subject import OURS_WITH_OURS, Pair
 from harness.orchestrate.suite import (
     Circumstances,

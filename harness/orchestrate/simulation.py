@@ -16,9 +16,10 @@ from pathlib import Path
 from harness.artifact.documents import DocumentError
 from harness.artifact.simulation import Simulation
 from harness.orchestrate import clean, keeper, process, watch
+from harness.orchestrate.crew import STOP_TIMEOUT_S
 from harness.orchestrate.lab import MID, LabError
 from harness.orchestrate.namespaces import environment
-from harness.orchestrate.phases import READY_TIMEOUT_S, STOP_TIMEOUT_S, Run
+from harness.orchestrate.phases import READY_TIMEOUT_S, Run
 from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import Keeper, LocalProcess
 from harness.orchestrate.state import LabState
@@ -148,7 +149,7 @@ class SimulatedRun(Run):
             memory=self.lab.shared_memory(MID),
             sabotage=self.order.sabotage,
         )
-        running = self._spawn(
+        running = self.crew.spawn(
             ROLE, MID, argv, folder.simulator_log, planted_variables(self.order.tested)
         )
         self._follow(running)
@@ -194,7 +195,7 @@ class SimulatedRun(Run):
         )
 
     def _stop(self, hurry: bool) -> None:
-        self.manifest.errors += watch.end(self._of(ROLE), STOP_TIMEOUT_S)
+        self.manifest.errors += watch.end(self.crew.of(ROLE), STOP_TIMEOUT_S)
 
     def _collect(self) -> None:
         super()._collect()

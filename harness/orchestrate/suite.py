@@ -19,8 +19,8 @@ from harness.artifact.run_dir import SuiteDir
 from harness.artifact.suite import ScenarioResult, Suite, SuiteRun
 from harness.orchestrate.cancel import Cancelled
 from harness.orchestrate.one_run import CANCELLED, Made
+from harness.orchestrate.order import Fidelity, Order, Replayed
 from harness.orchestrate.payload import Payload
-from harness.orchestrate.phases import Fidelity, Order, Replayed
 from harness.orchestrate.score import Score
 from harness.orchestrate.subject import OURS, OURS_WITH_OURS, Pair
 from harness.scenario.known import KnownFailure

@@ -26,7 +26,7 @@ from harness.artifact.run_dir import RunDir
 from harness.artifact.simulation import Simulation
 from harness.orchestrate import labs
 from harness.orchestrate.cancel import Cancellation, Cancelled
-from harness.orchestrate.phases import Order
+from harness.orchestrate.order import Order
 from harness.orchestrate.runner import anywhere
 from harness.replay.document import read_document
 from harness.replay.rules import range_count

@@ -24,7 +24,7 @@ from harness.artifact.run_dir import RunDir
 from harness.orchestrate import labs
 from harness.orchestrate.cancel import Cancellation
 from harness.orchestrate.one_run import Begin, Made, begin_alone, make_run
-from harness.orchestrate.phases import Order, Replayed
+from harness.orchestrate.order import Order, Replayed
 from harness.orchestrate.rehearsal import Stage
 from harness.scenario.model import Scenario
 

@@ -10,7 +10,7 @@ from harness.artifact.agreement import Agreement
 from harness.artifact.decision import read_decisions
 from harness.artifact.run_dir import RunDir
 from harness.cli.root import main
-from harness.orchestrate.phases import Replayed
+from harness.orchestrate.order import Replayed
 from harness.orchestrate.runner import run_suite
 from harness.replay.from_capture import from_captures
 from tests.unit.harness.replay.test_rules import DOCUMENT

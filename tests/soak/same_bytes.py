@@ -17,7 +17,7 @@ from typing import cast
 from harness.artifact import decision
 from harness.artifact.run_dir import RunDir
 from harness.orchestrate import peers
-from harness.orchestrate.phases import Fidelity
+from harness.orchestrate.order import Fidelity
 from harness.orchestrate.runner import run_suite
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from harness.artifact.manifest import Manifest
 from harness.artifact.run_dir import RunDir
 from harness.artifact.suite import Suite
 from harness.capture import sniffer
-from harness.orchestrate import labs, one_run, phases, runner, suite, traffic
+from harness.orchestrate import crew, labs, one_run, phases, runner, suite, traffic
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.payload import Payload
 from harness.orchestrate.subject import Pair
@@ -228,7 +228,7 @@ def test_a_driver_that_never_gets_ready_is_named_not_its_sampler(bench, monkeypa
 
 
 def test_a_process_that_does_not_end_when_asked_is_killed_and_mentioned(bench, monkeypatch):
-    monkeypatch.setattr(phases, "STOP_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(crew, "STOP_TIMEOUT_S", 0.3)
     stubborn = "echo ready; trap '' TERM; while :; do sleep 0.02; done"
     result = bench.run(programs={"relay": stubborn})
     assert bench.manifest(result).errors == [

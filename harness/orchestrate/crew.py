@@ -1,0 +1,173 @@
+"""The processes of one run: who was started where, with which words, and who took whose place.
+
+    place "a", "b", ...   capture, driver, sampler, publishers, subscribers, saboteur
+    place MID             relay
+
+Each has a name that is its own, `<place>/<what>`; a successor adds its number. Refuses to know when
+in a run somebody is started or ended, but for those that its scenario orders killed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.capture import sniffer
+from harness.orchestrate import subject, watch
+from harness.orchestrate.lab import MID, Lab
+from harness.orchestrate.order import Order
+from harness.orchestrate.watch import Watched
+from harness.scenario.model import Traffic
+from harness.uml.boot import INSIDE_VARIABLE
+
+STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0
+"""Longer in a kernel inside a process: one processor, and slow at starting and ending programs."""
+
+SUCCESSOR = "#"
+"""Between the name of a process and its number, if another had that name before it."""
+
+
+class Crew:
+    """All processes of a run that were ever started."""
+
+    def __init__(self, order: Order, lab: Lab, errors: list[str]) -> None:
+        self.order = order
+        self.lab = lab
+        self._errors = errors
+        """Where it is noted what could not be ended in good order."""
+        self.watched: list[Watched] = []
+        self.timeouts: Mapping[str, str] = {}
+        """Variables of drivers and clients."""
+
+    def of(self, *roles: str) -> list[Watched]:
+        return [each for each in self.watched if each.role in roles]
+
+    def living(self, *roles: str) -> list[Watched]:
+        """Those that nobody has told to end."""
+        return [each for each in self.of(*roles) if not each.asked]
+
+    def end(self, *roles: str) -> None:
+        """End all that have one of these roles, and note who did not."""
+        self._errors += watch.end(self.of(*roles), STOP_TIMEOUT_S)
+
+    def on_host(self, host: str, *roles: str) -> list[Watched]:
+        """Those of a host that nobody has told to end."""
+        return [each for each in self.living(*roles) if each.name.partition("/")[0] == host]
+
+    def kill(self, victim: Watched) -> None:
+        """End a process without warning, because the scenario says so."""
+        victim.asked = True
+        if victim.role == "driver":
+            self._retire_sampler(victim)
+        victim.process.kill()
+
+    def restart(self, victim: Watched) -> None:
+        """Start the successor of a process that was killed."""
+        host, _, what = victim.name.partition("/")
+        if victim.role == "driver":
+            now_ms = time.time_ns() // 1_000_000
+            driver = self.start_driver(host, now_ms)
+            self.start_sampler(host, now_ms).speaks_for = driver
+        else:
+            traffic_id = what.partition(SUCCESSOR)[0].removeprefix(f"{victim.role}-")
+            streams = {each.id: each for each in self.order.scenario.traffic}
+            self.start_workload(victim.role, host, streams[traffic_id])
+
+    def _retire_sampler(self, driver: Watched) -> None:
+        """Have a driver's sampler write down what it knows, and put that aside.
+
+        Its files are those of the driver that is about to die; the successor's take their place.
+        """
+        host = driver.name.partition("/")[0]
+        self._errors += watch.end(self.on_host(host, "sampler"), STOP_TIMEOUT_S)
+        files = self.order.folder.host(host)
+        past = files.path / f"before-{len(self.of('driver'))}"
+        past.mkdir(parents=True, exist_ok=True)
+        for file in (files.counters, files.counter_samples, files.pressure, files.held_logs):
+            if file.exists():
+                file.rename(past / file.name)
+
+    def spawn(
+        self,
+        role: str,
+        place: str,
+        argv: list[str],
+        log: Path,
+        env: dict[str, str] | None = None,
+    ) -> Watched:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        what = log.stem if role in ("publisher", "subscriber") else role
+        before = sum(each.name.split(SUCCESSOR)[0] == f"{place}/{what}" for each in self.watched)
+        what += f"{SUCCESSOR}{before + 1}" if before else ""
+        offset = log.stat().st_size if before and log.exists() else 0
+        process = self.lab.spawn(place, argv, env=env, log=log)
+        watched = Watched(f"{place}/{what}", process, role, log, offset=offset)
+        self.watched.append(watched)
+        return watched
+
+    def start_capture(self, host: str) -> Watched:
+        file = self.lab.path(self.order.folder.capture(host))
+        argv = sniffer.command(self.lab.interface(host), file)
+        return self.spawn("capture", host, argv, self.order.folder.capture_log(host))
+
+    def start_relay(self) -> Watched:
+        folder = self.order.folder
+        argv = subject.relay_command(
+            self.lab.python(MID),
+            case=self.lab.path(folder.case),
+            interfaces=self.lab.mid_interfaces(),
+            out=self.lab.path(folder.path),
+        )
+        return self.spawn("relay", MID, argv, folder.relay_log)
+
+    def _directory(self, host: str) -> str:
+        return f"{self.lab.shared_memory(host)}/aeron"
+
+    def start_driver(self, host: str, killed_ms: int = 0) -> Watched:
+        tested, where = self.order.subject(host), self._where(host)
+        log = self.order.folder.host(host).driver_log
+        env = {**tested.variables(*where), **self.timeouts}
+        if killed_ms:
+            env |= subject.TAKE_DIRECTORY
+        return self.spawn("driver", host, tested.driver_command(*where), log, env)
+
+    def _where(self, host: str) -> tuple[str, str, str]:
+        """What a subject's words leave open: interpreter, driver's directory, libraries."""
+        brought = self.order.subject(host).libraries
+        libraries = "" if brought is None else self.lab.path(brought)
+        return self.lab.python(host), self._directory(host), libraries
+
+    def start_sampler(self, host: str, killed_ms: int = 0) -> Watched:
+        files = self.order.folder.host(host)
+        argv = subject.sampler_command(
+            self.lab.python(host),
+            directory=self._directory(host),
+            out=self.lab.path(files.path),
+            after_ms=killed_ms,
+        )
+        return self.spawn("sampler", host, argv, files.sampler_log)
+
+    def start_workload(self, role: str, host: str, stream: Traffic) -> Watched:
+        files = self.order.folder.host(host)
+        log = files.saboteur_log if role == "saboteur" else getattr(files, role)(stream.id).log
+        ends = stream.from_hosts if role == "publisher" else stream.to_hosts
+        tested = self.order.subject(host)
+        argv = tested.workload_command(
+            self.lab.python(host),
+            role,
+            case=self.lab.path(self.order.folder.case),
+            traffic=stream.id,
+            directory=self._directory(host),
+            out=self.lab.path(files.path),
+            host=host if len(ends) > 1 else "",
+        )
+        argv += subject.sabotage_arguments(role, self.order.sabotage)
+        env = {**tested.variables(*self._where(host)), **self.timeouts}
+        return self.spawn(role, host, argv, log, env)
+
+    def start_saboteur(self) -> None:
+        if subject.SABOTAGE_ROLES.get(self.order.sabotage) == "saboteur":
+            first = self.order.scenario.traffic[0]
+            self.start_workload("saboteur", first.to_host, first)
