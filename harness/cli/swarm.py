@@ -50,7 +50,8 @@ def swarm(
 
     Each seed chooses streams, configuration, traffic and faults. First the faults are at work and
     nothing wrong may happen; then all is healed and every stream must come to its end. A trial in
-    which anything is wrong is printed with the command that makes it again.
+    which anything is wrong is printed with the command that makes it again. A stall that is the
+    protocol's own is counted by itself and is no violation.
 
     \b
       windtunnel swarm --seeds 2000 --jobs 2
