@@ -2,6 +2,8 @@
 
     protocol    what archive and clients say to each other
     storage     catalog, segment files, mark file: what lies in an archive's directory
+    recording   from an image into segment files
+    replay      from segment files to a publication
     tool        looking into a directory and mending it, for people
 
 An archive is a client of a media driver like any other: it never meets the driver but in shared

@@ -21,6 +21,7 @@ import numpy as np
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.archive.storage.checksum import NO_TABLE, Checksum, crc
 from driver.base.arith import align, bits_to_shift
+from driver.base.atomics import put_i32
 from driver.base.errors import StorageError
 from driver.base.jit import kernel
 from driver.logbuffer import position as positions
@@ -115,6 +116,27 @@ def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream
                 return at, BAD_CHECKSUM
         at = end
     return at, MORE
+
+
+@kernel
+def put_checksums(chunk, length, table):
+    """Write the checksum of every frame that lies whole in the chunk.
+
+    Shapes:  table int64[8, 256]
+    Returns: where the first frame begins that does not
+    """
+    at = 0
+    while at + HEADER_LENGTH <= length:
+        frame_length = header.frame_length(chunk, at)
+        if frame_length <= 0:
+            break
+        end = at + align(frame_length, data.ALIGNMENT)
+        if header.frame_type(chunk, at) != frame_type.PAD:
+            if end > length:
+                break
+            put_i32(chunk, at + data.SESSION_ID, crc(table, chunk, at + HEADER_LENGTH, end))
+        at = end
+    return at
 
 
 @dataclass(frozen=True, slots=True)

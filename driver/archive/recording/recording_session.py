@@ -1,0 +1,74 @@
+"""Recording one image: its blocks go to the segment writer, then its position to everybody.
+
+    image --block--> SegmentWriter (write, sync) --> position counter
+
+It ends when the stream does, when the image is gone, when it is told to, or when a block cannot be
+written; then everything up to `position` is in the files and nothing behind it. The order is such
+that whoever sees a position in the counter can read the bytes before it. Source: archive-protocol
+5.1.
+"""
+
+from typing import Protocol
+
+from driver.archive.recording.segment_writer import SegmentWriter
+from driver.base.errors import StorageError
+from driver.client.image import Image
+
+FILE_IO_MAX_LENGTH = 1 << 20
+
+
+class PositionCounter(Protocol):
+    """What tells others how far the recording is."""
+
+    def set(self, value: int) -> None:
+        """Store with release."""
+
+
+class RecordingSession:
+    """Takes one image into files, in one thread."""
+
+    def __init__(
+        self,
+        image: Image,
+        writer: SegmentWriter,
+        counter: PositionCounter,
+        io_max_length: int = FILE_IO_MAX_LENGTH,
+    ) -> None:
+        """The writer stands where the image does."""
+        assert image.position == writer.position, (image.position, writer.position)
+        self._image, self._writer, self._counter = image, writer, counter
+        self._block_length = min(image.term_length, io_max_length)
+        self.failure: StorageError | None = None
+        """Why a block could not be written."""
+        self.is_done = False
+        counter.set(writer.position)
+
+    @property
+    def position(self) -> int:
+        """Up to where it is recorded."""
+        return self._writer.position
+
+    def do_work(self) -> int:
+        """Record one block. Returns how many bytes."""
+        if self.is_done:
+            return 0
+        if self._image.is_closed or self._image.is_end_of_stream:
+            self.stop()
+            return 0
+        try:
+            return self._image.block_poll(self._on_block, self._block_length)
+        except StorageError as error:
+            self.failure = error
+            self.stop()
+            return 0
+
+    def _on_block(self, block: memoryview, session_id: int, term_id: int, position: int) -> None:
+        self._writer.write(block)
+        self._counter.set(self._writer.position)
+
+    def stop(self) -> None:
+        """End it here; may be called again."""
+        if not self.is_done:
+            self.is_done = True
+            self._writer.close()
+            self._counter.set(self._writer.position)

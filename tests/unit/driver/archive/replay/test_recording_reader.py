@@ -1,0 +1,154 @@
+"""Blocks of a recording: where they begin and end, whom they are addressed to, what is refused."""
+
+import struct
+
+import pytest
+
+from driver.archive.replay.recording_reader import RecordingReader, publication_parameters
+from driver.archive.storage.checksum import CRC_32
+from driver.base.errors import StorageError
+from tests.unit.driver.archive.storage import own_recording as own
+
+LENGTHS = [1000, 200, 1376, 31, 700] * 60
+SESSION, STREAM = 77, 88
+
+
+def _written(folder, lengths=LENGTHS, start=0, **options):
+    frames = own.stream(lengths, start, **options)
+    end = own.write(folder, 0, frames, start)
+    return frames, end, own.descriptor(start=start, stop=end)
+
+
+def _readdressed(frame):
+    content = bytearray(frame)
+    struct.pack_into("<2i", content, 12, SESSION, STREAM)
+    return bytes(content)
+
+
+def _read(reader, end, limit=None):
+    """(position, length, bytes or None) of every block."""
+    found = []
+    while True:
+        block = reader.block(end, end if limit is None else limit, SESSION, STREAM)
+        if block.length == 0:
+            return found
+        content = None if block.frames is None else block.frames.tobytes()
+        found.append((reader.position, block.length, content))
+        reader.advance(block)
+
+
+def _expected(frames, position):
+    return b"".join(
+        _readdressed(content)
+        for at, content in frames
+        if at >= position and struct.unpack_from("<H", content, 6)[0] == own.DATA
+    )
+
+
+@pytest.mark.parametrize("io_max_length", [1408, 4096, 1 << 20])
+@pytest.mark.parametrize("start", [0, 66_560])
+def test_all_frames_come_out_for_the_other_session(tmp_path, io_max_length, start):
+    frames, end, found = _written(tmp_path, start=start)
+    reader = RecordingReader(tmp_path, found, start, io_max_length=io_max_length)
+    blocks = _read(reader, end)
+    reader.close()
+    assert reader.position == end > start + own.SEGMENT
+    assert b"".join(content for _, _, content in blocks if content) == _expected(frames, start)
+    pads = {at: len(each) for at, each in frames if struct.unpack_from("<H", each, 6)[0] == own.PAD}
+    assert {at: length for at, length, content in blocks if content is None} == pads
+    assert all(at // own.TERM == (at + length - 1) // own.TERM for at, length, _ in blocks)
+    assert all(length <= io_max_length for _, length, content in blocks if content)
+
+
+def test_reading_begins_at_any_frame(tmp_path):
+    frames, end, found = _written(tmp_path)
+    for position, _ in (frames[7], frames[-1], frames[len(frames) // 2]):
+        reader = RecordingReader(tmp_path, found, position)
+        content = b"".join(each or b"" for _, _, each in _read(reader, end))
+        assert content == _expected(frames, position)
+        reader.close()
+
+
+def test_the_frame_in_which_the_end_lies_is_read(tmp_path):
+    frames, _, found = _written(tmp_path)
+    position, content = frames[4]
+    for end, expected in ((position, position), (position + 1, position + len(content))):
+        reader = RecordingReader(tmp_path, found, 0)
+        _read(reader, end, limit=found.stop_position)
+        assert reader.position == expected
+        reader.close()
+
+
+def test_nothing_is_read_behind_the_limit_and_more_when_it_moves(tmp_path):
+    frames, end, found = _written(tmp_path)
+    reader = RecordingReader(tmp_path, found, 0)
+    for index in range(10):
+        position, content = frames[index]
+        _read(reader, end, limit=position + len(content) - 1)
+        assert reader.position == position
+    _read(reader, end)
+    assert reader.position == end
+    reader.close()
+
+
+def test_padding_is_not_passed_before_all_of_it_is_there(tmp_path):
+    frames, end, found = _written(tmp_path)
+    position, pad = next(each for each in frames if each[1][6] == own.PAD)
+    reader = RecordingReader(tmp_path, found, position)
+    assert _read(reader, end, limit=position + len(pad) - 32) == []
+    assert _read(reader, end, limit=position + len(pad)) == [(position, len(pad), None)]
+    reader.close()
+
+
+def test_a_block_does_not_reach_into_the_next_term_where_no_padding_ends_the_first(tmp_path):
+    _, end, found = _written(tmp_path, [1024 - 32] * 100)
+    reader = RecordingReader(tmp_path, found, 0)
+    assert [length for _, length, _ in _read(reader, end)] == [own.TERM, end - own.TERM]
+    reader.close()
+
+
+@pytest.mark.parametrize("offset", [32, 96])
+def test_a_position_within_a_frame_is_refused(tmp_path, offset):
+    _, end, found = _written(tmp_path)
+    reader = RecordingReader(tmp_path, found, offset)
+    with pytest.raises(StorageError, match=f"the frame at position {offset} is not sound"):
+        _read(reader, end)
+    reader.close()
+
+
+def test_a_damaged_frame_is_not_given_out_but_those_before_are(tmp_path):
+    frames, end, found = _written(tmp_path, checksummed=True)
+    position, _ = frames[9]
+    with open(tmp_path / "0-0.rec", "r+b") as file:
+        file.seek(position + 40)
+        file.write(b"\0")
+    reader = RecordingReader(tmp_path, found, 0, checksum=CRC_32)
+    with pytest.raises(StorageError, match=f"position {position} is not sound: its checksum"):
+        _read(reader, end)
+    assert reader.position == position
+    reader.close()
+
+
+def test_data_that_ends_too_soon_is_told(tmp_path):
+    _, end, found = _written(tmp_path)
+    reader = RecordingReader(tmp_path, found, 0)
+    with pytest.raises(StorageError, match=f"unexpected end of data at position {end}"):
+        _read(reader, end + 64)
+    reader.close()
+
+
+def test_a_missing_file_is_told(tmp_path):
+    _, end, found = _written(tmp_path)
+    (tmp_path / "0-131072.rec").unlink()
+    reader = RecordingReader(tmp_path, found, 0)
+    with pytest.raises(StorageError, match=r"cannot open .*0-131072\.rec: No such file"):
+        _read(reader, end)
+    assert reader.position == own.SEGMENT
+    with pytest.raises(StorageError, match=r"cannot open .*7-0\.rec"):
+        RecordingReader(tmp_path, own.descriptor(7), 0)
+
+
+def test_a_publication_that_is_to_stand_there_is_described():
+    assert publication_parameters(own.descriptor(), 66_560) == (
+        "init-term-id=2147483647|term-id=-2147483648|term-offset=1024|term-length=65536|mtu=1408"
+    )
