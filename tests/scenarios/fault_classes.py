@@ -17,8 +17,8 @@ class Row:
     """One class of faults."""
 
     name: str
-    scenario: str | None
-    defect: str | None
+    scenario: str
+    defect: str
     shows: dict[str, Any]
     backend: str | None
 
@@ -41,15 +41,18 @@ def is_shown(row: Row, case: Case) -> bool:
         return any(each.action == shows["event"] for each in case.events)
     if "pace" in shows:
         return any(not getattr(each, shows["pace"]).is_free for each in case.traffic)
-    return bool(shows) and any(_fits(shows, fault) for fault in case.faults)
+    if "links_untouched" in shows and len(case.links) < 2:
+        return False
+    return bool(shows) and any(_fits(shows, fault, case) for fault in case.faults)
 
 
-def _fits(shows: dict[str, Any], fault: FaultCase) -> bool:
+def _fits(shows: dict[str, Any], fault: FaultCase, case: Case) -> bool:
     found = {
         "act": fault.action,
         "chance": fault.chance,
         "place": fault.place.kind,
         "attempt": [fault.attempt.first, fault.attempt.last],
+        "links_untouched": len(case.links) - len(fault.links),
     }
     plain = {key: value for key, value in shows.items() if key != "type"}
     is_of_type = "type" not in shows or shows["type"] in fault.frame_types
