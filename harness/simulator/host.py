@@ -21,7 +21,7 @@ from harness.simulator.virtual_time import NS_PER_MS, VirtualClock
 from harness.simulator.world_state import Agents
 
 MAILBOXES = 16
-RING_BYTES = 1 << 20
+RING_BYTES = 1 << 21
 """Of one mailbox, each way: a socket buffer that nothing but a defect of ours can fill."""
 SHELL_INTERVAL_NS = 10 * NS_PER_MS
 """Longest time between two turns of what is Python in a conductor, as in a threaded driver."""

@@ -128,6 +128,8 @@ def _types(chance: random.Random, action: Action) -> tuple[str, ...]:
 def _share(chance: random.Random, action: Action) -> int:
     if action == "readdress":
         return BILLION
+    if action == "inject":  # Each stroke is up to three frames more: no flood of a socket buffer.
+        return spread(chance, BILLION // 10_000, BILLION // 20)
     share_ppb = spread(chance, BILLION // 10_000, BILLION * 3 // 10)
     return BILLION if chance.random() < 0.03 else share_ppb
 

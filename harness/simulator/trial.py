@@ -41,6 +41,7 @@ from harness.simulator.swarm_choice import Choice
 from harness.simulator.trial_end import disagreement, is_known_stall, stuck
 from harness.simulator.trial_stream import Stream, record_of
 from harness.simulator.world import SimulatedWorld, open_world
+from harness.simulator.world_state import FLOODED, OVERFLOWS
 
 PAYLOAD_BYTES = 48 << 20
 SHELL_INTERVAL_NS = 100_000_000
@@ -172,6 +173,9 @@ class Trial:
                 for each in streams:
                     for log in each.mapped:
                         log.close()
+            if violation and world.kernel.lost[:, (OVERFLOWS, FLOODED)].any():
+                lost = world.kernel.lost.tolist()
+                raise RuntimeError(f"the wire lost datagrams by itself: {lost}; then {violation}")
             stalls = tuple(self._stalls.values())
             return Outcome(violation, stalls, world.digest, self._frames, world.now_ns)
 
