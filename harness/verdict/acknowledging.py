@@ -22,7 +22,7 @@ STATIC = "static"
 
 
 def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A status message acknowledges nothing that a reader had not read before it left."""
+    """A status message tells where a reader has stood, and nothing that was not read before."""
     found = together(
         evidence.wire(traffic), evidence.frames_seen(traffic), evidence.subscriber(traffic)
     )
@@ -49,6 +49,11 @@ def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Findin
             f"a status message told position {position} when a reader had read up to "
             f"{int(read[ahead[0]])}; {len(ahead)} of {len(told)} are so"
         )
+        return failed(CONSUMED, text, traffic.id, evidence=where, position=position)
+    between = np.flatnonzero(~np.isin(at, np.append(ends, subscriber.join_position)))
+    if len(between):
+        position = int(at[between[0]])
+        text = f"a status message told position {position}, where no frame ends and no reader stood"
         return failed(CONSUMED, text, traffic.id, evidence=where, position=position)
     text = f"{len(told)} status messages, none of what had not been read"
     return passed(CONSUMED, text, traffic.id, evidence=where)

@@ -52,6 +52,14 @@ def test_what_was_not_read_before_is_named(run):
     assert "1 of" in finding.text
 
 
+def test_a_place_within_a_frame_is_named(run):
+    fourth = messages(run)[3]
+    tell(fourth, told(fourth) - 32)
+    finding = consumed(run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, told(fourth))
+    assert "no frame ends" in finding.text
+
+
 def test_what_is_read_in_the_end_was_not_read_by_then(run):
     moment_ns = messages(run)[3].time_ns
     run.seen_ns = [max(each, moment_ns + 1) for each in run.seen_ns]
