@@ -6,6 +6,9 @@ import pytest
 import yaml
 
 from harness.exam.mutant import MutantError, by_name, chosen, load_all, load_file
+from harness.scenario.loader import load_scenario
+
+SCENARIOS = Path(__file__).resolve().parents[4] / "scenarios"
 
 ROW = {
     "name": "off-by-one",
@@ -92,3 +95,10 @@ def test_patterns_choose_by_name(tmp_path):
 def test_an_unreadable_file_is_refused(tmp_path):
     with pytest.raises(MutantError, match="cannot be read"):
         load_file(Path(tmp_path / "absent.yaml"))
+
+
+@pytest.mark.parametrize("found", load_all(), ids=lambda each: each.name)
+def test_each_is_examined_where_its_scenarios_can_run(found):
+    for name in found.scenarios:
+        scenario = load_scenario(SCENARIOS / f"{name}.yaml")
+        assert found.fidelity in scenario.fidelity, name
