@@ -117,8 +117,8 @@ def suites(monkeypatch, tmp_path):
         seen.update(options)
         return SuiteResult(0, tmp_path, [])
 
-    def prepare(mutant, folder, tell):
-        seen["folder"] = folder
+    def prepare(mutant, fidelity, tell):
+        seen["made_for"] = fidelity
         tell("compiling")
         return {"PYTHONPATH": "somewhere"}
 
@@ -136,7 +136,7 @@ def test_a_run_can_be_made_with_one_mutant(suites, tmp_path, capsys):
     assert tested.subscriber.mutant == NAMES[0]
     assert tested.subscriber.environment["PYTHONPATH"] == "somewhere"
     assert tested.publisher == OURS_WITH_OURS.publisher
-    assert suites["folder"] == tmp_path / mutated_driver.MUTANTS
+    assert suites["made_for"] == "netns"
     assert "compiling" in capsys.readouterr().err
 
 
