@@ -28,7 +28,7 @@ def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         (["--nonsense"], 64, "", "windtunnel archive: No such option"),
     ],
 )
-def test_it_becomes_the_archives_own_program(
+def test_it_is_the_archives_own_program(
     tmp_path: Path, words: list[str], code: int, out: str, err: str
 ) -> None:
     archive_files.unpack(tmp_path)
@@ -37,3 +37,10 @@ def test_it_becomes_the_archives_own_program(
     found = _run(tmp_path, *words)
     assert (found.returncode, found.stdout) == (code, out)
     assert found.stderr.startswith(err)
+
+
+def test_help_teaches_by_example_and_names_exit_codes(tmp_path: Path) -> None:
+    told = _run(tmp_path, "--help").stdout
+    assert told.count("  windtunnel archive") >= 2
+    assert "Exit codes: 0 " in told
+    assert all(len(line) <= 100 for line in told.splitlines())
