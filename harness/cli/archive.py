@@ -1,11 +1,10 @@
 """`windtunnel archive`: the tools of the archive, which are the subject's own.
 
-The harness does not import the subject, so they are started as a program of their own; arguments,
-output and exit codes are theirs.
+The harness does not import the subject, so this process becomes them; arguments, output and exit
+codes are theirs.
 """
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,10 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def archive(arguments: tuple[str, ...]) -> int:
+def archive(arguments: tuple[str, ...]) -> None:
     """Look into the directory of an archive, Aeron's or ours, and mend it: `archive --help`."""
     found = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-P", "-m", "driver.archive", *arguments]
     sys.stdout.flush()
-    environment = {**os.environ, "PYTHONPATH": found}
-    return subprocess.run(command, env=environment, check=False).returncode
+    os.execve(command[0], command, {**os.environ, "PYTHONPATH": found})

@@ -28,7 +28,7 @@ def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         (["--nonsense"], 64, "", "windtunnel archive: No such option"),
     ],
 )
-def test_it_is_the_archives_own_program(
+def test_it_becomes_the_archives_own_program(
     tmp_path: Path, words: list[str], code: int, out: str, err: str
 ) -> None:
     archive_files.unpack(tmp_path)

@@ -116,11 +116,11 @@ def test_an_answer_within_the_linger_of_the_last_is_named(run, after_ns, outcome
     later = [each for each in run.packets["a"] if each.time_ns > again.time_ns]
     for each in later:
         each.time_ns += 3 * LINGER_NS
-    for source, payload, kind, more in (
-        ("b", asked.payload, "NAK", after_ns - 1), ("a", again.payload, again.kind, after_ns),
+    for (source, target), payload, kind, more in (
+        ("ba", asked.payload, "NAK", after_ns - 1), ("ab", again.payload, again.kind, after_ns),
     ):  # fmt: skip
         run.packets["a"].append(
-            type(again)(again.time_ns + more, source, "a", again.ports, payload, kind)
+            type(again)(again.time_ns + more, source, target, again.ports, payload, kind)
         )
     finding = spaced(run)
     assert finding.outcome is outcome
