@@ -182,7 +182,11 @@ def _overtakers(
 
 
 def inferred(stream: Stream) -> list[Fate]:
-    """The fates of a stream's frames by what one place shows."""
+    """The fates of a stream's frames by what one place shows.
+
+    At the receiver's end a loss may be told once too often: where NAKs go out in quick rounds, the
+    last of them looks as if the repair before it had been lost as well.
+    """
     passages = stream.passages
     asked = _Asked(stream)
     farthest = np.maximum.accumulate(passages["position"])
