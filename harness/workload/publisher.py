@@ -121,7 +121,9 @@ class Publisher:
                 self.progress.tell()
                 time.sleep(IDLE_S)
             elif position == result.ADMIN_ACTION:
+                # Again at once; but a broken log may answer so for ever.
                 self.admin_action_count += 1
+                self._stop.check()
             elif position == result.NOT_CONNECTED and self._waits_for_readers:
                 self.not_connected_count += 1
                 self._stop.check()

@@ -93,9 +93,10 @@ def test_any_other_answer_is_the_subjects_failure(code, name):
     assert publisher.accepted_count == 0
 
 
-def test_a_request_to_end_is_heard_under_back_pressure():
+@pytest.mark.parametrize("code", [result.BACK_PRESSURED, result.ADMIN_ACTION])
+def test_a_request_to_end_is_heard_while_nothing_is_taken(code):
     stop = Stop()
-    publication = ScriptedPublication(*[result.BACK_PRESSURED] * 5)
+    publication = ScriptedPublication(*[code] * 5)
     publication_offer = publication.offer
 
     def offer(*message):
