@@ -22,7 +22,10 @@ MODULE_HOMES = {
     ),
     "llvmlite": ("driver/base/", "harness/exam/switch.py", "tests/"),
     "mmap": ("driver/base/mapping.py", "tests/"),
-    "subprocess": ("harness/orchestrate/process.py", "harness/uml/", "tests/"),
+    "subprocess": (
+        "driver/archive/running/driver_child.py", "harness/orchestrate/process.py", "harness/uml/",
+        "tests/",
+    ),  # fmt: skip
     "docker": ("harness/orchestrate/engine.py", "harness/cli/machine.py", "tests/docker/"),
     "pyspark": ("reports/", "tests/"),
 }
