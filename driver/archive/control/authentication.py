@@ -130,7 +130,11 @@ def _made(variable: str, name: str, known: dict[str, Any], contract: type) -> An
             found = getattr(import_module(module_name), function_name)
         except (ImportError, AttributeError, ValueError) as error:
             raise ConfigurationError(f"{variable}={name}: {error}") from error
-    made = found()
+    try:
+        made = found()
+    except Exception as error:
+        # It is the user's own; whatever it raises is about what it was given or needs.
+        raise ConfigurationError(f"{variable}={name}: {error!r}") from error
     missing = [
         method for method in vars(contract)
         if not method.startswith("_") and not callable(getattr(made, method, None))
