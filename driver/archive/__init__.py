@@ -8,6 +8,7 @@
     observation what it shows of itself
     control     conversations with clients: bytes in, requests out, answers back
     operation   what it does when it is asked to
+    replication copying recordings from other archives
     conductor   which request is whose, and everybody's turns
     running     an archive as a whole
     tool        the command line: be an archive, look into its directory, mend it

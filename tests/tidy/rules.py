@@ -23,9 +23,11 @@ MODULE_HOMES = {
     "llvmlite": ("driver/base/", "harness/exam/switch.py", "tests/"),
     "mmap": ("driver/base/mapping.py", "tests/"),
     "subprocess": (
-        "driver/archive/running/driver_child.py", "harness/orchestrate/process.py", "harness/uml/",
+        "driver/archive/running/driver_child.py",
+        "harness/orchestrate/process.py",
+        "harness/uml/",
         "tests/",
-    ),  # fmt: skip
+    ),
     "docker": ("harness/orchestrate/engine.py", "harness/cli/machine.py", "tests/docker/"),
     "pyspark": ("reports/", "tests/"),
 }

@@ -63,12 +63,15 @@ class ArchiveConductor:
         work_count += self._sessions.do_work(
             now_ns, facilities.clock.now_ms(), self._requests.on_request
         )
+        # Before recordings: that a copy has ended is told before the end of its recording.
+        work_count += operations.replications.do_work(now_ns)
         work_count += operations.recordings.do_work()
         work_count += operations.replays.do_work(now_ns)
         return work_count + self._deletions.do_work()
 
     def close(self) -> None:
         """Recorder and replayer have ended: write down and tell how everything stopped."""
+        self._operations.replications.close()
         self._operations.recordings.close()
         self._deletions.close()
         self._sessions.close()

@@ -17,8 +17,10 @@ from driver.archive.operation.refusal import Refusal, code_of
 from driver.archive.operation.removal import Removal
 from driver.archive.operation.replays import Replays
 from driver.archive.operation.segments import Segments
+from driver.archive.protocol import replication as copied
 from driver.archive.protocol import requests as asked
 from driver.archive.protocol.layout import Message
+from driver.archive.replication.replications import Replications
 from driver.base.errors import DriverError
 from driver.client.image import Image
 
@@ -36,6 +38,7 @@ class Operations:
     removal: Removal
     segments: Segments
     migration: Migration
+    replications: Replications
 
 
 class RequestTable:
@@ -90,4 +93,8 @@ def _table(operations: Operations) -> dict[type[Message], _Operation]:
         asked.PurgeSegmentsRequest: segments.purge,
         asked.AttachSegmentsRequest: segments.attach,
         asked.MigrateSegmentsRequest: operations.migration.migrate,
+        copied.ReplicateRequest: operations.replications.start,
+        copied.TaggedReplicateRequest: operations.replications.start,
+        copied.ReplicateRequest2: operations.replications.start,
+        copied.StopReplicationRequest: operations.replications.stop,
     }

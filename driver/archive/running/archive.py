@@ -40,6 +40,7 @@ from driver.archive.recording.recorder import Recorder
 from driver.archive.recording.segment_writer import WriteOptions
 from driver.archive.replay.replay_run import ReadOptions
 from driver.archive.replay.replayer import Replayer
+from driver.archive.replication.replications import Replications
 from driver.archive.running import archive_directory
 from driver.archive.running.agent_thread import AgentThread
 from driver.archive.running.chance import Chance
@@ -176,6 +177,7 @@ class Archive:
             Removal(facilities, recordings, replays, deletions),
             Segments(facilities, recordings, replays, deletions),
             Migration(facilities, recordings, deletions),
+            Replications(facilities, recordings, self._chance),
         )  # fmt: skip
         sessions = ControlSessions(
             surroundings, self._subscriptions(client), self._chance, tokens,

@@ -37,7 +37,10 @@ def settings(folder, **changed):
 class Talker:
     """A client's end of a control session."""
 
-    def __init__(self, own, channel=LOCAL, response_channel=LOCAL, response_stream=RESPONSE_STREAM):
+    def __init__(
+        self, own, channel=LOCAL, response_channel=LOCAL, response_stream=RESPONSE_STREAM,
+        stream=CONTROL_STREAM,
+    ):  # fmt: skip
         self.own, self.client = own, own.made.connect()
         self.said = []
         """All that came from the archive, but pings."""
@@ -45,7 +48,7 @@ class Talker:
         self.session_id = NULL_VALUE
         self._assembler = FragmentAssembler(self._on_message)
         self.responses = self.client.add_subscription(response_channel, response_stream)
-        self.requests = self.client.add_exclusive_publication(channel, CONTROL_STREAM)
+        self.requests = self.client.add_exclusive_publication(channel, stream)
         self._response = (response_channel, response_stream)
         own.until(lambda: self.requests.is_connected)
         own.talkers.append(self)
@@ -153,14 +156,24 @@ class Own:
         self.settings = settings(folder, **changed)
         self.clock = made.driver.clock
         self.directory = self.settings.dir
+        self.others = []
         self.start()
 
     def start(self):
         client = self.made.connect()
         self.archive = Archive(self.settings, self.clock, client, Chance(random.Random(5)))
 
+    def beside(self, name, **changed):
+        """Another archive at the same driver, by its control stream; returns it."""
+        other = replace(self.settings, dir=self.folder / name, **changed).conclude()
+        self.others.append(
+            Archive(other, self.clock, self.made.connect(), Chance(random.Random(6)))
+        )
+        return self.others[-1]
+
     def step(self, step_ns=1_000_000):
-        self.archive.invoke()
+        for archive in (self.archive, *self.others):
+            archive.invoke()
         self.made.both(1, step_ns)
         for talker in self.talkers:
             talker.poll()
@@ -178,7 +191,7 @@ class Own:
         raise AssertionError(f"not within {turns} turns")
 
     def talk(self, **changed):
-        """A client with a session."""
+        """A client with a session; of another archive by its stream."""
         talker = Talker(self, **changed)
         talker.connect()
         return talker
@@ -197,4 +210,5 @@ def own_archive(folder, monkeypatch, **changed):
         try:
             yield own
         finally:
-            own.archive.close()
+            for archive in (own.archive, *own.others):
+                archive.close()

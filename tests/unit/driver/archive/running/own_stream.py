@@ -35,20 +35,23 @@ def publish(own, publication, count, first=0):
     return publication.position
 
 
-def recorded(own, talker, recording_id, position):
+def recorded(own, talker, recording_id, position, archive_id=77):
     """Wait until a recording is that far."""
-    key = recording_id.to_bytes(8, "little")
+    key, tail = recording_id.to_bytes(8, "little"), f"archiveId={archive_id}"
 
     def is_there():
         return any(
             each.type_id == 100 and each.key[:8] == key and each.value >= position
             for each in talker.client.counters
+            if each.label.endswith(tail)
         )
 
     own.until(is_there)
 
 
-def stopped_recording(own, talker, count=10, *, channel=IPC, stream=STREAM, keep=False):
+def stopped_recording(
+    own, talker, count=10, *, channel=IPC, stream=STREAM, keep=False, archive_id=77
+):  # fmt: skip
     """Record messages from the first to the last; returns (id, position, publication)."""
     subscription_id = start(talker, channel, stream).relevant_id
     before = len(talker.signals())
@@ -56,7 +59,7 @@ def stopped_recording(own, talker, count=10, *, channel=IPC, stream=STREAM, keep
     own.until(lambda: len(talker.signals()) > before)
     recording_id = talker.signals()[-1][1]
     end = publish(own, publication, count)
-    recorded(own, talker, recording_id, end)
+    recorded(own, talker, recording_id, end, archive_id)
     talker.ask(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
     own.until(lambda: ("STOP", recording_id, end) in talker.signals())
     if not keep:
