@@ -79,6 +79,7 @@ class ArchiveCounters:
     def __init__(self, client: Aeron, archive_id: int, clock: Clock) -> None:
         """Raises RegistrationError."""
         self._client, self._archive_id = client, archive_id
+        self._added: list[Counter] = []
         self.errors = self.add(ERRORS, f"Archive Errors: {VERSION_TEXT}")
         self.control_sessions = self.add(CONTROL_SESSIONS, "Archive Control Sessions")
         self.recording_sessions = self.add(RECORDING_SESSIONS, "Archive Recording Sessions")
@@ -98,6 +99,13 @@ class ArchiveCounters:
 
     def add(self, type_id: int, label: str) -> Counter:
         """One more of this archive's."""
-        return self._client.add_counter(
+        made = self._client.add_counter(
             type_id, key(self._archive_id), label + suffix(self._archive_id)
         )
+        self._added.append(made)
+        return made
+
+    def close(self) -> None:
+        """Give all of them back now; the driver takes its time about those of a closed client."""
+        for counter in self._added:
+            counter.close()

@@ -112,6 +112,7 @@ class Archive:
         require_unique(client, self.archive_id)
         errors = self._errors = ArchiveErrors(mark_file.error_log, clock)
         counters = ArchiveCounters(client, self.archive_id, clock)
+        stack.callback(counters.close)
         errors.counter = counters.errors
         catalog = archive_directory.open_catalog(
             settings.dir,

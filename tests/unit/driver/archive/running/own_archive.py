@@ -163,6 +163,14 @@ class Own:
         client = self.made.connect()
         self.archive = Archive(self.settings, self.clock, client, Chance(random.Random(5)))
 
+    def end(self):
+        """End the archive in good order; its driver hears of it."""
+        self.archive.close()
+        self.made.both(20)
+        for talker in self.talkers:
+            talker.poll()
+        self.talkers.clear()
+
     def beside(self, name, **changed):
         """Another archive at the same driver, by its control stream; returns it."""
         other = replace(self.settings, dir=self.folder / name, **changed).conclude()
