@@ -7,6 +7,7 @@ lower; it counts against the limit from its request to its end. Whether there wa
 is not told. Source: archive-protocol 3.6 to 3.9.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -36,6 +37,9 @@ from driver.client.errors import ClientError, RegistrationError
 from driver.client.exclusive_publication import ExclusivePublication
 from driver.client.image import Image
 from driver.command.command_type import ErrorCode as DriverErrorCode
+
+
+_OTHER_MEDIUM = re.compile(r"aeron:(?!(udp|ipc)\b)\w+(\?|$)")
 
 
 @dataclass(eq=False)
@@ -89,11 +93,16 @@ class Replays:
     def start(
         self, session: ControlSession, request: ReplayRequest | BoundedReplayRequest, image: Image
     ) -> None:
-        """Replay a recording; a channel that makes no sense is not answered, as with Aeron."""
+        """Replay a recording; a channel that makes no sense is not answered, as with Aeron.
+
+        To Aeron any word is a medium; that nobody serves it is found out later, and told.
+        """
         facilities = self._facilities
         try:
             channel = uri.parse(request.replay_channel)
         except ConfigurationError as error:
+            if _OTHER_MEDIUM.match(request.replay_channel):
+                raise
             facilities.errors.warn(f"replay of recording {request.recording_id}: {error}")
             return
         limit = facilities.settings.max_concurrent_replays

@@ -109,6 +109,7 @@ def test_an_empty_recording_has_nothing_to_replay(tmp_path, monkeypatch):
         ({"file_io_max_length": 1024}, 0),
         ({"replay_channel": IPC + "|linger=5s"}, 0),
         ({"replay_channel": IPC + "|session-id=rubbish"}, 0),
+        ({"replay_channel": "aeron:pigeon?carrier=1"}, 0),
         ({"recording_id": 1}, 5),
         ({"recording_id": -1}, 5),
     ],
