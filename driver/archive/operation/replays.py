@@ -38,7 +38,6 @@ from driver.client.exclusive_publication import ExclusivePublication
 from driver.client.image import Image
 from driver.command.command_type import ErrorCode as DriverErrorCode
 
-
 _OTHER_MEDIUM = re.compile(r"aeron:(?!(udp|ipc)\b)\w+(\?|$)")
 
 
