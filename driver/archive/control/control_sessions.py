@@ -29,7 +29,6 @@ from driver.archive.protocol.codes import (
     major_of,
     version_text,
 )
-from driver.archive.protocol.layout import Message
 from driver.archive.protocol.requests import (
     AuthConnectRequest,
     BoundedReplayRequest,
@@ -137,14 +136,15 @@ class ControlSessions:
         if isinstance(message, AuthConnectRequest):
             self._on_connect(message, header.image)
         elif isinstance(message, ChallengeResponse):
-            session = self._sessions.get(message.control_session_id)
-            if session is not None:
-                session.on_challenge_response(
+            challenged = self._sessions.get(message.control_session_id)
+            if challenged is not None:
+                challenged.on_challenge_response(
                     message.correlation_id, message.encoded_credentials, self._now_ms
                 )
         elif isinstance(message, CloseSessionRequest):
-            session = self._session_of(message.control_session_id, message, header.image)
-            if session is not None:
+            # One that has ended with its response channel is no news to anybody.
+            session = self._sessions.get(message.control_session_id)
+            if session is not None and session.image is header.image:
                 session.end("the client closed it", is_orderly=True)
         elif isinstance(message, Request):
             self._on_request(message, header.image)
@@ -177,10 +177,10 @@ class ControlSessions:
             session.session_id, request.encoded_credentials, self._now_ms
         )
 
-    def _session_of(self, session_id: int, message: Message, image: Image) -> ControlSession | None:
-        """The session that a message names, if it came by its publication."""
+    def _session_of(self, request: Request, image: Image) -> ControlSession | None:
+        """The session that a request names, if it came by its publication."""
+        session_id, name = request.control_session_id, type(request).__name__
         session = self._sessions.get(session_id)
-        name = type(message).__name__
         if session is None:
             self._around.errors.warn(f"{name}: there is no control session {session_id}")
         elif session.image is not image:
@@ -201,7 +201,7 @@ class ControlSessions:
             else:
                 self._handler(session, request, image)
             return
-        session = self._session_of(request.control_session_id, request, image)
+        session = self._session_of(request, image)
         if session is None or session.state not in (State.AUTHENTICATED, State.ACTIVE):
             return
         allowed = self._around.authorisation.is_authorised(
