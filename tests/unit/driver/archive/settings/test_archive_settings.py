@@ -117,7 +117,7 @@ def test_what_depends_on_another_setting_must_be_there():
 def test_the_later_wins(tmp_path):
     path = tmp_path / "archive.properties"
     path.write_text("# mine\n\naeron.archive.id = 5\naeron.archive.dir: /b\n! no\n")
-    environment = {"AERON_ARCHIVE_ID": "4", "AERON_ARCHIVE_DIR": "/a", "HOME": "/root"}
+    environment = {"AERON_ARCHIVE_ID": "4", "AERON_ARCHIVE_DIR": "/a", "HOME": "/e"}
     found = given.read_given(environment, [str(path)], ["aeron.archive.dir=/c", "aeron.dir=/d"])
     assert found["AERON_ARCHIVE_ID"] == "5"
     assert found["AERON_ARCHIVE_DIR"] == "/c"
