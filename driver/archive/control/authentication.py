@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
 
-from driver.base.errors import ConfigurationError
+from driver.base.errors import ConfigurationError, DriverError
 
 PROTOCOL_ID = 101
 """What an authorisation service is asked with; the action is the request's template id."""
@@ -94,6 +94,28 @@ class DenyAll:
         return False
 
 
+class PluginError(DriverError):
+    """What was named by a setting has failed."""
+
+
+class _Guarded:
+    """Somebody else's code: whatever it raises is an error of the world's, told with its name."""
+
+    def __init__(self, made: Any, name: str) -> None:
+        self._made, self._name = made, name
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        function = getattr(self._made, method)
+
+        def guarded(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except Exception as error:
+                raise PluginError(f"{self._name}.{method}: {error!r}") from error
+
+        return guarded
+
+
 _AUTHENTICATORS: dict[str, Callable[[], Authenticator]] = {
     "": AcceptAll, "DefaultAuthenticatorSupplier": AcceptAll,
 }  # fmt: skip
@@ -141,4 +163,4 @@ def _made(variable: str, name: str, known: dict[str, Any], contract: type) -> An
     ]  # fmt: skip
     if missing:
         raise ConfigurationError(f"{variable}={name}: it made something without {missing[0]}")
-    return made
+    return _Guarded(made, name) if ":" in name else made

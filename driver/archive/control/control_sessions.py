@@ -29,6 +29,7 @@ from driver.archive.protocol.codes import (
     major_of,
     version_text,
 )
+from driver.archive.protocol.layout import Message
 from driver.archive.protocol.requests import (
     AuthConnectRequest,
     BoundedReplayRequest,
@@ -133,6 +134,12 @@ class ControlSessions:
         except MalformedMessage as error:
             self._around.errors.warn(f"request from {header.image.source_identity}: {error}")
             return
+        try:
+            self._on_known(message, header)
+        except DriverError as error:
+            self._around.errors.record(f"{type(message).__name__}: {error}")
+
+    def _on_known(self, message: Message, header: Header) -> None:
         if isinstance(message, AuthConnectRequest):
             self._on_connect(message, header.image)
         elif isinstance(message, ChallengeResponse):

@@ -15,8 +15,6 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-import numpy as np
-
 from driver.archive.conductor.archive_conductor import ArchiveConductor, ArchiveFailure
 from driver.archive.conductor.request_table import Operations
 from driver.archive.control.authentication import make_authenticator, make_authorisation_service
@@ -217,19 +215,21 @@ class Archive:
     # --- running -------------------------------------------------------------------------------
 
     def _start_threads(self) -> None:
-        if self.settings.threading_mode == DEDICATED:
+        settings, ours = self.settings, self.settings.idle_strategy
+        agents = {"archive": (self.invoke_at, ours)}
+        if settings.threading_mode == DEDICATED:
             agents = {
-                "archive-conductor": self._conductor.do_work,
-                "archive-recorder": self._recorder.do_work,
-                "archive-replayer": self._replayer.do_work,
-            }
-        else:
-            agents = {"archive": self.invoke_at}
-        for name, do_work in agents.items():
-            self._threads.append(AgentThread(name, do_work, self._idle(), self._clock))
-
-    def _idle(self) -> np.ndarray:
-        return idle.make_idle(_IDLE_MODES[self.settings.idle_strategy])
+                "archive-conductor": (self._conductor.do_work, ours),
+                "archive-recorder": (
+                    self._recorder.do_work, settings.recorder_idle_strategy or ours
+                ),
+                "archive-replayer": (
+                    self._replayer.do_work, settings.replayer_idle_strategy or ours
+                ),
+            }  # fmt: skip
+        for name, (do_work, strategy) in agents.items():
+            state = idle.make_idle(_IDLE_MODES[strategy])
+            self._threads.append(AgentThread(name, do_work, state, self._clock))
 
     def invoke(self) -> int:
         """One turn of all agents, for an invoked archive. Returns an amount of work."""

@@ -191,6 +191,12 @@ class ArchiveSettings:
     idle_strategy: Annotated[
         str, Choice("aeron.archive.idle.strategy", "what agents do without work", _IDLES)
     ] = BACKOFF
+    recorder_idle_strategy: Annotated[
+        str, Choice("aeron.archive.recorder.idle.strategy", "the recorder's own, if any", _IDLES)
+    ] = ""
+    replayer_idle_strategy: Annotated[
+        str, Choice("aeron.archive.replayer.idle.strategy", "the replayer's own, if any", _IDLES)
+    ] = ""
     conductor_cycle_threshold_ns: Annotated[
         int, Duration("aeron.archive.conductor.cycle.threshold", "longer turns are counted", 0)
     ] = 100 * MS

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -61,6 +62,9 @@ def run(
     try:
         texts = given.read_given(os.environ, property_files, options)
         settings = archive_settings.from_texts(texts, **overrides)
+        if settings.threading_mode == archive_settings.INVOKER:
+            # In a process of its own there is nobody else to invoke it.
+            settings = replace(settings, threading_mode=archive_settings.SHARED)
     except ConfigurationError as error:
         raise Failure(str(error), USAGE) from error
     with ExitStack() as stack:

@@ -51,6 +51,19 @@ class OnlyQuestions(DenyAll):
         return action_id in (ArchiveIdRequest.TEMPLATE_ID, KeepAliveRequest.TEMPLATE_ID)
 
 
+class Broken(Challenger):
+    """Fails wherever it can, but for those who do not answer."""
+
+    def on_connected_session(self, session, now_ms):
+        if self.known[session.session_id] == b"friend":
+            session.authenticate(b"")
+        else:
+            raise ValueError("what is that?")
+
+    def is_authorised(self, protocol_id, action_id, type_id, principal):
+        raise KeyError(action_id)
+
+
 def test_connect_is_answered_with_the_session_and_the_version(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch) as own:
         talker = Talker(own)
@@ -202,3 +215,21 @@ def test_an_authenticator_that_is_none_is_refused_at_start(tmp_path, monkeypatch
         own_archive(tmp_path, monkeypatch, authenticator_supplier=name),
     ):
         pass
+
+
+def test_an_authenticator_that_fails_harms_its_session_alone(tmp_path, monkeypatch):
+    name = f"{HERE}:Broken"
+    with own_archive(
+        tmp_path, monkeypatch, authenticator_supplier=name, authorisation_service_supplier=name
+    ) as own:
+        victim = Talker(own)
+        victim.post(encode(victim.connect_request()))
+        own.until(lambda: any("what is that?" in each for each in own.errors))
+        friend = Talker(own, response_stream=21)
+        friend.connect(encoded_credentials=b"friend")
+        asked = friend.send(ArchiveIdRequest)
+        own.run_for(SECOND)
+        assert not friend.answers(asked)
+        assert any(f"KeyError({ArchiveIdRequest.TEMPLATE_ID})" in each for each in own.errors)
+        assert friend.responses.images
+        own.until(lambda: not victim.responses.images)
