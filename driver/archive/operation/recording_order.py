@@ -46,7 +46,7 @@ class RecordingOrder:
         Aeron counts an order as soon as it is given and no longer once its first session has
         ended; one that is stopped before anything came is counted there for ever.
         """
-        return bool(self.active) or not (self.has_begun or self.is_over)
+        return bool(self.active) or not self.has_begun
 
 
 @dataclass(eq=False)

@@ -188,6 +188,21 @@ def test_files_are_detached_and_attached(made, tmp_path, monkeypatch):
         assert talker.ask(AttachSegmentsRequest, recording_id=0) == Ok(0)
 
 
+def test_nothing_is_attached_before_the_beginning_of_a_stream(made, tmp_path, monkeypatch):
+    made.add(SEGMENT + 4096, THREE)
+    path = made.directory / f"0-{SEGMENT}.rec"
+    first = path.read_bytes()
+    # A file that would fit, but for the gap behind it.
+    own_recording.write(made.directory, 0, own_recording.stream([992] * 100))
+    with own_archive(tmp_path, monkeypatch) as own:
+        talker = own.talk()
+        wanted = {"recording_id": 0, "new_start_position": 2 * SEGMENT}
+        assert talker.ask(DetachSegmentsRequest, **wanted) == Ok(0)
+        assert talker.ask(AttachSegmentsRequest, recording_id=0) == Ok(1)
+        assert made.range() == (SEGMENT + 4096, THREE)
+        assert path.read_bytes() == first
+
+
 @pytest.mark.parametrize("damage", ["short", "zero", "stream", "term"])
 def test_a_file_that_does_not_fit_is_not_attached(made, tmp_path, monkeypatch, damage):
     made.add(0, THREE)
