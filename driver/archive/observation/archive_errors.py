@@ -9,6 +9,8 @@ from driver.cnc.error_log import ErrorLog
 
 GENERIC = -1
 WARNING = 1
+WARNINGS_MAX = 1_000
+"""How many different ones are kept; what clients send shall not leave the log without room."""
 
 
 class ErrorCounter(Protocol):
@@ -23,6 +25,7 @@ class ArchiveErrors:
 
     def __init__(self, log: np.ndarray, clock: Clock) -> None:
         self._log = ErrorLog(log, clock)
+        self._warnings: set[str] = set()
         self.counter: ErrorCounter | None = None
         """Set as soon as there is one."""
 
@@ -34,4 +37,7 @@ class ArchiveErrors:
 
     def warn(self, text: str) -> None:
         """Note what somebody else did wrong."""
+        if text not in self._warnings and len(self._warnings) >= WARNINGS_MAX:
+            text = f"more than {WARNINGS_MAX} different warnings"
+        self._warnings.add(text)
         self.record(f"WARN - {text}", WARNING)
