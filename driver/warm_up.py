@@ -1,10 +1,10 @@
-"""Every kernel of the driver and the client into the cache, once: no stream waits for a compiler.
+"""Every kernel of driver, client and archive into the cache, once: no stream waits for a compiler.
 
     python -m driver.warm_up [--mode SHARED ...] [--patience SECONDS]
 
 Makes a driver of each threading mode, or of those named, and sends streams to itself through all
-ways of the API. Prints one line per part with the seconds it took; a second run only loads, in a
-few seconds.
+ways of the API, and records and replays one. Prints one line per part with the seconds it took; a
+second run only loads, in a few seconds.
 """
 
 import argparse
@@ -19,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from driver.archive.running import warm_up as archive_warm_up
+from driver.base.errors import DriverError
 from driver.client.aeron import Aeron
 from driver.client.assembler import FragmentAssembler
 from driver.client.claim import Claim
@@ -149,6 +151,12 @@ def _exchange(driver: MediaDriver, until: Until, *, is_exclusive: bool) -> None:
         until("the end of the publication", lambda: not any(logs.iterdir()))
 
 
+def _record(driver: MediaDriver, folder: Path, until: Until) -> None:
+    folder.mkdir()
+    with Aeron(driver.context.dir) as aeron:
+        archive_warm_up.warm_up(aeron, folder, until)
+
+
 def _is_written(way: Callable[[], int]) -> bool:
     return way() > 0
 
@@ -183,7 +191,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     _exchange(driver, until, is_exclusive=False)
                 with _part("an exclusive publication and its readers"):
                     _exchange(driver, until, is_exclusive=True)
-        except WarmUpError as error:
+                with _part("a recording and its replay"):
+                    _record(driver, folder / "archive", until)
+        except (WarmUpError, DriverError) as error:
             print(f"warm-up: {error}", file=sys.stderr)
             return 1
     print(f"{time.monotonic() - started_s:6.1f} s  all", flush=True)

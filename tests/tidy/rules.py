@@ -22,7 +22,12 @@ MODULE_HOMES = {
     ),
     "llvmlite": ("driver/base/", "harness/exam/switch.py", "tests/"),
     "mmap": ("driver/base/mapping.py", "tests/"),
-    "subprocess": ("harness/orchestrate/process.py", "harness/uml/", "tests/"),
+    "subprocess": (
+        "driver/archive/running/driver_child.py",
+        "harness/orchestrate/process.py",
+        "harness/uml/",
+        "tests/",
+    ),
     "docker": ("harness/orchestrate/engine.py", "harness/cli/machine.py", "tests/docker/"),
     "pyspark": ("reports/", "tests/"),
 }

@@ -13,6 +13,7 @@ Source: archive-protocol 4.3, 5.1, 5.2.
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -25,12 +26,23 @@ from driver.base.errors import StorageError
 from driver.wire import frame_type, header
 
 
+class Meter(Protocol):
+    """Is told how long writes take."""
+
+    def begin(self) -> int:
+        """A write begins. Returns what `end` wants."""
+
+    def end(self, began_ns: int, byte_count: int) -> None:
+        """So much was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """How blocks are written."""
 
     sync_level: SyncLevel = SyncLevel.CACHE
     checksum: Checksum | None = None
+    meter: Meter | None = None
 
 
 class SegmentWriter:
@@ -84,17 +96,19 @@ class SegmentWriter:
         """Write whole frames that lie in one term, or one padding frame. Raises StorageError."""
         frames = np.frombuffer(block, dtype=np.uint8)
         is_pad = header.frame_type(frames, 0) == frame_type.PAD
+        content = block[:HEADER_LENGTH] if is_pad else self._with_checksums(block, frames)
         offset = self.position - self._base
         assert offset + len(block) <= self._segment_length, "a term does not span two segments"
+        meter = self._options.meter
+        began_ns = 0 if meter is None else meter.begin()
         try:
-            if is_pad:
-                write_all(self._file, self._path, block[:HEADER_LENGTH], offset)
-            else:
-                write_all(self._file, self._path, self._with_checksums(block, frames), offset)
+            write_all(self._file, self._path, content, offset)
             sync_file(self._file, self._path, self._options.sync_level)
         except StorageError:
             self._cut_off()
             raise
+        if meter is not None:
+            meter.end(began_ns, len(content))
         self.position += len(block)
         if offset + len(block) == self._segment_length:
             self.close()

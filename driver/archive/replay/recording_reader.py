@@ -10,12 +10,13 @@ that names the place. Source: archive-protocol 5.3.
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.archive.storage.checksum import NO_TABLE, Checksum
+from driver.archive.storage.frame_place import is_frame_at
 from driver.archive.storage.frame_walk import END, FAULTS, SegmentReader, check
 from driver.archive.storage.segment_file import file_name, segment_base
 from driver.base.arith import align
@@ -35,6 +36,16 @@ class Block(NamedTuple):
 
 
 NOTHING = Block(0, None)
+
+
+class Meter(Protocol):
+    """Is told how long reads take."""
+
+    def begin(self) -> int:
+        """A read begins. Returns what `end` wants."""
+
+    def end(self, began_ns: int, byte_count: int) -> None:
+        """So much was read."""
 
 
 @kernel
@@ -62,6 +73,7 @@ class RecordingReader:
         *,
         checksum: Checksum | None = None,
         io_max_length: int = IO_MAX_LENGTH,
+        meter: Meter | None = None,
     ) -> None:
         """Open the file of `position`. Raises StorageError where it is not there."""
         assert io_max_length >= descriptor.mtu_length, "one frame must fit"
@@ -69,7 +81,7 @@ class RecordingReader:
         """Where the next block begins."""
         self._directory, self._descriptor = directory, descriptor
         self._table = NO_TABLE if checksum is None else checksum.table
-        self._io_max_length = io_max_length
+        self._io_max_length, self._meter = io_max_length, meter
         self._reader = self._open()
 
     def _open(self) -> SegmentReader:
@@ -93,7 +105,7 @@ class RecordingReader:
             self._reader = self._open()
         term_left = found.term_buffer_length - self.position % found.term_buffer_length
         wanted = min(limit - self.position, term_left, self._io_max_length)
-        chunk = self._reader.read(self.position - self._reader.base, wanted)
+        chunk = self._read(wanted)
         passed, status = check(
             chunk, chunk.size, 0, self.position, found.initial_term_id, found.term_buffer_length,
             found.mtu_length, found.stream_id, self._table,
@@ -107,6 +119,19 @@ class RecordingReader:
             address(chunk, min(int(passed), chunk.size), end - self.position, session_id, stream_id)
         )
         return Block(length, chunk[:length])
+
+    def _read(self, wanted: int) -> np.ndarray:
+        """So many bytes from the position on."""
+        began_ns = 0 if self._meter is None else self._meter.begin()
+        chunk = self._reader.read(self.position - self._reader.base, wanted)
+        if self._meter is not None:
+            self._meter.end(began_ns, chunk.size)
+        return chunk
+
+    @property
+    def is_at_frame(self) -> bool:
+        """Whether a frame of this recording begins at the position."""
+        return is_frame_at(self._reader, self._descriptor, self.position)
 
     def _nothing(self, status: int, read: int, wanted: int) -> Block:
         """Why no frame could be passed."""

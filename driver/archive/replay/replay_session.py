@@ -27,11 +27,15 @@ class ReplaySession:
         publication: ExclusivePublication,
         end: int,
         limit: Callable[[], int],
+        is_final: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`limit` tells up to which position there is data to be read."""
+        """`limit` tells up to which position there is data to be read.
+
+        Once `is_final` says so, there will never be more, and it ends there.
+        """
         assert publication.position == reader.position, (publication.position, reader.position)
         self._reader, self._publication = reader, publication
-        self._end, self._limit = end, limit
+        self._end, self._limit, self._is_final = end, limit, is_final
         self.failure = ""
         """Why it ended before its end; empty after a good end, or where the subscribers went."""
         self.is_done = False
@@ -45,6 +49,8 @@ class ReplaySession:
         """Offer one block. Returns how many bytes."""
         if self.is_done:
             return 0
+        if self._is_final():
+            self._end = min(self._end, self._limit())
         if self._reader.position >= self._end:
             self._finish()
             return 0

@@ -1,0 +1,77 @@
+"""The duty cycle of an archive's conductor.
+
+    client --> control sessions --> requests --> operations --> recorder, replayer
+                    ^                                                  |
+                    `------ answers, signals <--- what has ended <-----'
+
+Everything but recording and replaying happens in its thread. Source: archive-protocol 4.5, 5.7.
+"""
+
+from typing import Protocol
+
+from driver.archive.conductor.request_table import Operations, RequestTable
+from driver.archive.control.control_sessions import ControlSessions
+from driver.archive.observation.cycle_time import CycleTime
+from driver.archive.operation.deletions import Deletions
+from driver.archive.operation.facilities import Facilities
+from driver.archive.storage.mark_file import MarkFile
+from driver.base.errors import DriverError
+from driver.base.system import NS_PER_SECOND
+
+MARK_FILE_INTERVAL_NS = NS_PER_SECOND
+
+
+class ArchiveFailure(DriverError):
+    """The archive cannot go on; the text says why."""
+
+
+class Turns(Protocol):
+    """Something else that wants turns."""
+
+    def do_work(self, now_ns: int) -> int:
+        """Go on. Returns an amount of work."""
+
+
+class ArchiveConductor:
+    """One archive's conductor."""
+
+    def __init__(
+        self,
+        facilities: Facilities,
+        sessions: ControlSessions,
+        operations: Operations,
+        deletions: Deletions,
+        mark_file: MarkFile,
+        cycle_time: CycleTime,
+    ) -> None:
+        self._facilities, self._sessions = facilities, sessions
+        self._operations, self._deletions = operations, deletions
+        self._requests = RequestTable(facilities, operations)
+        self._mark_file, self._cycle_time = mark_file, cycle_time
+        self._touch_ns = facilities.clock.now_ns()
+
+    def do_work(self, now_ns: int) -> int:
+        """One turn. Returns an amount of work. Raises ArchiveFailure where the driver is gone."""
+        facilities, operations = self._facilities, self._operations
+        self._cycle_time.on_turn(now_ns)
+        if now_ns >= self._touch_ns:
+            self._touch_ns = now_ns + MARK_FILE_INTERVAL_NS
+            self._mark_file.touch()
+        work_count = facilities.client.invoke()
+        if facilities.client.is_closed:
+            raise ArchiveFailure(f"the client of the media driver: {facilities.client.failure}")
+        work_count += self._sessions.do_work(
+            now_ns, facilities.clock.now_ms(), self._requests.on_request
+        )
+        # Before recordings: that a copy has ended is told before the end of its recording.
+        work_count += operations.replications.do_work(now_ns)
+        work_count += operations.recordings.do_work()
+        work_count += operations.replays.do_work(now_ns)
+        return work_count + self._deletions.do_work()
+
+    def close(self) -> None:
+        """Recorder and replayer have ended: write down and tell how everything stopped."""
+        self._operations.replications.close()
+        self._operations.recordings.close()
+        self._deletions.close()
+        self._sessions.close()

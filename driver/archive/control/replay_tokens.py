@@ -1,0 +1,50 @@
+"""Tokens with which a replay may be asked for by another publication than the session's own.
+
+A token is for one recording and one session; it is good for a while, and gone with its session.
+Source: archive-protocol 3.8.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from driver.archive.control.control_session import ControlSession
+from driver.archive.protocol.codes import NULL_VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    session: ControlSession
+    recording_id: int
+    deadline_ns: int
+
+
+class ReplayTokens:
+    """The tokens that are out."""
+
+    def __init__(self, lifetime_ns: int, next_number: Callable[[], int]) -> None:
+        """`next_number` makes 64-bit numbers that nobody can guess."""
+        self._lifetime_ns, self._next_number = lifetime_ns, next_number
+        self._tokens: dict[int, _Token] = {}
+
+    def issue(self, session: ControlSession, recording_id: int, now_ns: int) -> int:
+        """A new token."""
+        token = NULL_VALUE
+        while token == NULL_VALUE or token in self._tokens:
+            token = self._next_number()
+        self._tokens[token] = _Token(session, recording_id, now_ns + self._lifetime_ns)
+        return token
+
+    def session_of(self, token: int, recording_id: int, now_ns: int) -> ControlSession | None:
+        """Whose token this is, if it is good for that recording."""
+        found = self._tokens.get(token)
+        if found is None or found.recording_id != recording_id or now_ns > found.deadline_ns:
+            return None
+        return found.session
+
+    def on_time(self, now_ns: int) -> None:
+        """Forget what is too old, or whose session has ended."""
+        if self._tokens:
+            self._tokens = {
+                number: token for number, token in self._tokens.items()
+                if now_ns <= token.deadline_ns and not token.session.is_done
+            }  # fmt: skip

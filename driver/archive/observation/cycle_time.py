@@ -1,0 +1,33 @@
+"""How long an agent's turns take: the longest, and how many were too long."""
+
+from driver.archive.observation.archive_counters import (
+    CYCLES_EXCEEDED,
+    MAX_CYCLE_TIME,
+    ArchiveCounters,
+)
+from driver.channel.uri_value import format_duration_ns
+
+
+class CycleTime:
+    """The two counters of one agent; told the time at each of its turns."""
+
+    def __init__(self, counters: ArchiveCounters, agent: str, threshold_ns: int, mode: str) -> None:
+        self._threshold_ns = threshold_ns
+        self._last_ns: int | None = None
+        self._max = counters.add(MAX_CYCLE_TIME, f"{agent} max cycle time in ns: {mode}")
+        self._exceeded = counters.add(
+            CYCLES_EXCEEDED,
+            f"{agent} work cycle time exceeded count: "
+            f"threshold={format_duration_ns(threshold_ns)} {mode}",
+        )
+
+    def on_turn(self, now_ns: int) -> None:
+        """A turn begins."""
+        last_ns, self._last_ns = self._last_ns, now_ns
+        if last_ns is None:
+            return
+        duration_ns = now_ns - last_ns
+        if duration_ns > self._max.get():
+            self._max.set(duration_ns)
+        if duration_ns > self._threshold_ns:
+            self._exceeded.increment()

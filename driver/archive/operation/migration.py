@@ -1,0 +1,118 @@
+"""Give the files of one recording to another that it precedes or follows.
+
+    source       |====|====|                 source           |====|====|
+    destination            |====|====        destination  |====|
+                 prepend: start moves back   append: stop moves on
+
+All is checked before the first file is renamed. The catalog follows the files: killed in between,
+an archive has files without an entry, which can be given their names back. Source: archive-protocol
+3.12.
+"""
+
+import os
+
+from driver.archive.control.control_session import ControlSession
+from driver.archive.operation.deletions import Deletions
+from driver.archive.operation.facilities import Facilities, base_of
+from driver.archive.operation.recordings import Recordings
+from driver.archive.operation.refusal import Refusal
+from driver.archive.protocol.codes import NULL_VALUE, RecordingSignal
+from driver.archive.protocol.requests import MigrateSegmentsRequest
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.base.errors import StorageError
+
+_EQUAL = (
+    "segment_file_length", "term_buffer_length", "initial_term_id", "stream_id", "mtu_length",
+)  # fmt: skip
+
+
+class Migration:
+    """Migrates segments."""
+
+    def __init__(
+        self, facilities: Facilities, recordings: Recordings, deletions: Deletions
+    ) -> None:
+        self._facilities, self._recordings = facilities, recordings
+        self._deletions = deletions
+
+    def migrate(self, session: ControlSession, request: MigrateSegmentsRequest) -> None:
+        """Give all files of the source to the destination."""
+        catalog = self._facilities.catalog
+        source = self._facilities.recording(request.src_recording_id)
+        destination = self._facilities.recording(request.dst_recording_id)
+        source_id, destination_id = source.recording_id, destination.recording_id
+        self._require_fit(source, destination)
+        is_before = source.stop_position == destination.start_position
+        bases = self._require_movable(source, destination_id)
+        surplus = base_of(source, source.stop_position) == source.stop_position
+        if surplus:
+            self._deletions.require_none(source_id)
+        for base in bases:
+            self._rename(source_id, destination_id, base)
+        if is_before:
+            catalog.set_start_position(destination_id, source.start_position)
+        else:
+            catalog.set_stop_position(destination_id, source.stop_position)
+        catalog.set_stop_position(source_id, source.start_position)
+        session.ok(request.correlation_id, len(bases))
+        if surplus:
+            empty = self._facilities.segment_path(source_id, source.stop_position)
+            self._deletions.begin(session, request.correlation_id, source_id, [empty])
+        elif bases:
+            session.signal(request.correlation_id, RecordingSignal.DELETE, source_id)
+
+    def _require_fit(self, source: RecordingDescriptor, destination: RecordingDescriptor) -> None:
+        """Raise Refusal unless one could go on where the other ends."""
+        if (
+            source.stop_position == NULL_VALUE
+            or self._recordings.active(source.recording_id) is not None
+        ):
+            raise Refusal(f"invalid migrate: recording {source.recording_id} is active")
+        for name in _EQUAL:
+            theirs, ours = getattr(source, name), getattr(destination, name)
+            if theirs != ours:
+                raise Refusal(
+                    f"invalid migrate: {name.replace('_', ' ')} of the source is {theirs}, "
+                    f"of the destination {ours}"
+                )
+        if source.stop_position == destination.start_position:
+            join = source.stop_position
+        elif source.start_position == destination.stop_position:
+            join = source.start_position
+        else:
+            raise Refusal(
+                f"invalid migrate: not contiguous, source {source.start_position} to "
+                f"{source.stop_position}, destination {destination.start_position} to "
+                f"{destination.stop_position}"
+            )
+        for each in (source, destination):
+            if base_of(each, join) != join:
+                raise Refusal(
+                    f"invalid migrate: position {join} is no base of the files of recording "
+                    f"{each.recording_id}"
+                )
+
+    def _require_movable(self, source: RecordingDescriptor, destination_id: int) -> list[int]:
+        """The bases of the files to be moved. Raises Refusal where one cannot be."""
+        first = base_of(source, source.start_position)
+        last = base_of(source, source.stop_position)
+        bases = [
+            base for base in range(first, last + 1, source.segment_file_length)
+            if base != source.stop_position
+        ]  # fmt: skip
+        for base in bases:
+            old = self._facilities.segment_path(source.recording_id, base)
+            new = self._facilities.segment_path(destination_id, base)
+            if not old.exists():
+                raise Refusal(f"missing source segment file {old}")
+            if new.exists():
+                raise Refusal(f"preexisting destination segment file {new}")
+        return bases
+
+    def _rename(self, source_id: int, destination_id: int, base: int) -> None:
+        old = self._facilities.segment_path(source_id, base)
+        new = self._facilities.segment_path(destination_id, base)
+        try:
+            os.rename(old, new)
+        except OSError as error:
+            raise StorageError(f"cannot rename {old} to {new}: {error.strerror}") from error

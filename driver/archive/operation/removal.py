@@ -1,0 +1,129 @@
+"""Take away the end of a recording, or all of it.
+
+    truncate   catalog: stop := position --> the file is cut there, filled with zeros --> later
+               files go when no replay reads them any more
+    purge      catalog: DELETED --> all files go
+
+The catalog is changed first: killed in between, an archive leaves files that belong to nothing and
+no entry without its files. Where a position is no frame's, Aeron refuses but has changed the stop
+position by then; ours has not. Source: archive-protocol 3.10, 3.11.
+"""
+
+import os
+from pathlib import Path
+
+from driver.archive.control.control_session import ControlSession
+from driver.archive.operation.deletions import Deletions
+from driver.archive.operation.facilities import Facilities, base_of
+from driver.archive.operation.recordings import Recordings
+from driver.archive.operation.refusal import Refusal
+from driver.archive.operation.replays import Replays
+from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from driver.archive.protocol.requests import PurgeRecordingRequest, TruncateRecordingRequest
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.archive.storage import segment_file
+from driver.archive.storage.catalog_entry import RecordingState
+from driver.archive.storage.frame_place import is_frame_at
+from driver.archive.storage.frame_walk import SegmentReader
+from driver.base.errors import StorageError
+from driver.wire.data import ALIGNMENT
+
+
+def files_of(facilities: Facilities, recording_id: int) -> list[Path]:
+    """All files of a recording, those too that an older archive renamed to delete them."""
+    found = (
+        segment_file.parsed(facilities.directory / name)
+        for name in segment_file.names(facilities.directory)
+    )
+    return [each.path for each in found if each is not None and each.recording_id == recording_id]
+
+
+class Removal:
+    """Truncate and purge."""
+
+    def __init__(
+        self,
+        facilities: Facilities,
+        recordings: Recordings,
+        replays: Replays,
+        deletions: Deletions,
+    ) -> None:
+        self._facilities, self._recordings = facilities, recordings
+        self._replays, self._deletions = replays, deletions
+
+    def truncate(self, session: ControlSession, request: TruncateRecordingRequest) -> None:
+        """Let a recording stop earlier; replays of it end."""
+        facilities, position = self._facilities, request.position
+        recording = facilities.recording(request.recording_id)
+        self._require_stopped(recording)
+        start, stop = recording.start_position, recording.stop_position
+        if not start <= position <= stop or position % ALIGNMENT:
+            raise Refusal(
+                f"invalid position {position} to truncate recording {recording.recording_id} at: "
+                f"expected a multiple of {ALIGNMENT} from {start} to {stop}",
+                ErrorCode.INVALID_POSITION,
+            )
+        self._deletions.require_none(recording.recording_id)
+        base = base_of(recording, position)
+        is_within = position > base and position not in (start, stop)
+        if is_within:
+            self._require_frame(recording, base, position)
+        facilities.catalog.set_stop_position(recording.recording_id, position)
+        self._replays.abort_of(recording.recording_id)
+        if is_within:
+            self._cut(recording, base, position)
+        self._deletions.answer(
+            session, request.correlation_id, recording.recording_id,
+            self._behind(recording, base, position),
+            lambda: not self._replays.of(recording.recording_id),
+        )  # fmt: skip
+
+    def _require_stopped(self, recording: RecordingDescriptor) -> None:
+        if (
+            recording.stop_position == NULL_VALUE
+            or self._recordings.active(recording.recording_id) is not None
+        ):
+            raise Refusal(
+                f"recording {recording.recording_id} is active", ErrorCode.ACTIVE_RECORDING
+            )
+
+    def _require_frame(self, recording: RecordingDescriptor, base: int, position: int) -> None:
+        path = self._facilities.segment_path(recording.recording_id, base)
+        with SegmentReader(path, base) as reader:
+            if not is_frame_at(reader, recording, position):
+                raise Refusal(f"no frame begins at position {position} in {path}")
+
+    def _cut(self, recording: RecordingDescriptor, base: int, position: int) -> None:
+        path = self._facilities.segment_path(recording.recording_id, base)
+        try:
+            os.truncate(path, position - base)
+            os.truncate(path, recording.segment_file_length)
+        except OSError as error:
+            raise StorageError(f"cannot cut {path}: {error.strerror}") from error
+
+    def _behind(self, recording: RecordingDescriptor, base: int, position: int) -> list[Path]:
+        """The files that hold nothing any more; Aeron counts those too that need not be there."""
+        if position == recording.start_position:
+            return files_of(self._facilities, recording.recording_id)
+        length = recording.segment_file_length
+        first = base if position == base else base + length
+        return [
+            self._facilities.segment_path(recording.recording_id, each)
+            for each in range(first, recording.stop_position + 1, length)
+        ]
+
+    def purge(self, session: ControlSession, request: PurgeRecordingRequest) -> None:
+        """Take a recording away; its id is never used again."""
+        facilities = self._facilities
+        recording = facilities.recording(request.recording_id)
+        if self._replays.of(request.recording_id):
+            raise Refusal(
+                f"recording {request.recording_id} is being replayed", ErrorCode.ACTIVE_RECORDING
+            )
+        self._require_stopped(recording)
+        self._deletions.require_none(request.recording_id)
+        facilities.catalog.set_state(request.recording_id, RecordingState.DELETED)
+        self._deletions.answer(
+            session, request.correlation_id, request.recording_id,
+            files_of(facilities, request.recording_id),
+        )  # fmt: skip

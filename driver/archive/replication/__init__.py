@@ -1,0 +1,9 @@
+"""Copying recordings from other archives.
+
+    replication_channels    from the channels of a request to those that are really used
+    source_archive          a control session at the other archive, as its client
+    replication_session     one copy, from its first question to its end
+    replications            the requests, and whose turn it is
+
+What comes from the other archive is recorded like any other stream: a recording is extended.
+"""

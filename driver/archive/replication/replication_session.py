@@ -1,0 +1,437 @@
+"""One copy of a recording, from its first question to its end.
+
+    CONNECT -> DESCRIPTOR -> [POSITION] -> EXTEND -> [TOKEN -> PROXY] -> REPLAY -> IMAGE -> COPY
+                                                                                    | live
+                              DONE <---------- MERGE <-- JOIN <---> CATCH_UP <------'
+
+The client is told everything with the replication's id as correlation id. Whatever goes wrong is
+told once and ends it; what was recorded by then stays. A copy that merged goes on as a recording of
+the live stream. Source: archive-protocol 7.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Any
+
+from driver.archive.control import retained_channel
+from driver.archive.control.control_session import ControlSession
+from driver.archive.operation.facilities import Facilities
+from driver.archive.operation.recording_order import RecordingOrder
+from driver.archive.operation.recordings import Recordings
+from driver.archive.operation.refusal import Refusal, code_of
+from driver.archive.protocol.codes import (
+    NULL_VALUE,
+    ControlResponseCode,
+    ErrorCode,
+    RecordingSignal,
+)
+from driver.archive.protocol.layout import Message
+from driver.archive.protocol.requests import (
+    ListRecordingRequest,
+    RecordingPositionRequest,
+    ReplayRequest,
+    ReplayTokenRequest,
+    StopReplayRequest,
+)
+from driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
+from driver.archive.replication.replication_channels import ReplicationChannels
+from driver.archive.replication.source_archive import SourceArchive, SourceArchiveError
+from driver.base.errors import DriverError
+from driver.channel import uri_param
+from driver.client.exclusive_publication import ExclusivePublication
+from driver.client.image import Image
+from driver.client.subscription import Subscription
+
+LIVE_WINDOW_MAX = 32 << 20
+JOIN_ATTEMPTS = 3
+TRANSPORTS_OF_MERGE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicationRequest:
+    """What is to be copied; -1 for what is left open."""
+
+    source_id: int
+    destination_id: int
+    stop_position: int
+    file_io_max_length: int
+    session_id: int
+    channels: ReplicationChannels
+
+
+class State(Enum):
+    """What the session does or waits for."""
+
+    CONNECT = auto()
+    DESCRIPTOR = auto()
+    POSITION = auto()
+    EXTEND = auto()
+    TOKEN = auto()
+    PROXY = auto()
+    REPLAY = auto()
+    IMAGE = auto()
+    COPY = auto()
+    CATCH_UP = auto()
+    JOIN = auto()
+    DONE = auto()
+
+
+class ReplicationSession:
+    """One copy, in the conductor's thread."""
+
+    def __init__(
+        self,
+        replication_id: int,
+        session: ControlSession,
+        request: ReplicationRequest,
+        source: SourceArchive,
+        facilities: Facilities,
+        recordings: Recordings,
+        now_ns: int,
+    ) -> None:
+        self.replication_id, self.session = replication_id, session
+        self._request, self._channels = request, request.channels
+        self._archive, self._facilities, self._recordings = source, facilities, recordings
+        self._timeout_ns = facilities.settings.message_timeout_ns
+        self._destination_id = request.destination_id
+        self.state = State.CONNECT
+        self._now_ns, self._deadline_ns = now_ns, now_ns + self._timeout_ns
+        self._asked: int | None = None
+        self._answer: Message | None = None
+        self._source: RecordingDescriptor | None = None
+        self._position = 0
+        "From where on is copied."
+        self._source_position = NULL_VALUE
+        self._order: RecordingOrder | None = None
+        self._image: Image | None = None
+        self._token = self._replay_id = NULL_VALUE
+        self._proxy: ExclusivePublication | None = None
+        self._proxy_id = NULL_VALUE
+        self._is_live_added = False
+        self._attempts = JOIN_ATTEMPTS
+        self._turns: dict[State, Callable[[], int]] = {
+            State.CONNECT: self._connect, State.DESCRIPTOR: self._describe,
+            State.POSITION: self._ask_position, State.EXTEND: self._extend,
+            State.TOKEN: self._ask_token, State.PROXY: self._open_proxy,
+            State.REPLAY: self._ask_replay, State.IMAGE: self._await_image,
+            State.COPY: self._copy, State.CATCH_UP: self._catch_up, State.JOIN: self._join,
+        }  # fmt: skip
+
+    @property
+    def is_done(self) -> bool:
+        return self.state == State.DONE
+
+    def do_work(self, now_ns: int) -> int:
+        """Go on. Returns an amount of work."""
+        self._now_ns = now_ns
+        try:
+            if self._order is not None and self._order.is_over:
+                self._go_to(State.DONE)
+            if self.state not in (State.CONNECT, State.DONE):
+                self._hear()
+            return 0 if self.is_done else self._turns[self.state]()
+        except DriverError as error:
+            self._fail(error)
+            return 1
+
+    def _fail(self, error: DriverError) -> None:
+        code = code_of(error)
+        if self.state == State.CONNECT:
+            code = ErrorCode.REPLICATION_CONNECTION_FAILURE
+        elif isinstance(error, SourceArchiveError) and error.relevant_id in set(ErrorCode):
+            code = ErrorCode(error.relevant_id)
+        self._go_to(State.DONE)
+        self.session.error(self.replication_id, str(error), code)
+
+    def end(self) -> None:
+        """Stop it."""
+        self._go_to(State.DONE)
+
+    def close(self) -> None:
+        """Let go of everything and say that it has ended."""
+        if self._order is not None:
+            self._recordings.stop(self._order)
+        if self._replay_id != NULL_VALUE and self._archive.is_open:
+            self._archive.ask(StopReplayRequest, replay_session_id=self._replay_id)
+        if self._proxy is not None:
+            self._proxy.close()
+        elif self._proxy_id != NULL_VALUE:
+            self._facilities.client.abandon(self._proxy_id)
+        self._archive.close()
+        self._signal(RecordingSignal.REPLICATE_END)
+
+    # --- asking and being answered -------------------------------------------------------------
+
+    def _go_to(self, state: State) -> None:
+        self.state, self._asked, self._answer = state, None, None
+        self._deadline_ns = self._now_ns + self._timeout_ns
+
+    def _require_time(self, what: str) -> int:
+        """Raise SourceArchiveError where it has waited for too long."""
+        if self._now_ns > self._deadline_ns:
+            raise SourceArchiveError(f"replication {self.replication_id}: {what} in time")
+        return 0
+
+    def _hear(self) -> None:
+        """Take what the other archive said. Raises SourceArchiveError where that is an error."""
+        for message in self._archive.poll():
+            if isinstance(message, ControlResponse):
+                if message.code == ControlResponseCode.ERROR:
+                    raise SourceArchiveError(
+                        f"the source archive: {message.error_message}", message.relevant_id
+                    )
+                if message.correlation_id == self._asked:
+                    self._answer = message
+            elif isinstance(message, RecordingDescriptor) and (
+                message.correlation_id == self._asked
+            ):
+                self._answer = message
+
+    def _ask(
+        self, kind: type[Message], via: ExclusivePublication | None = None, **values: Any
+    ) -> Message | None:
+        """The answer to a question, asked once; None while there is none."""
+        if self._asked is None:
+            self._asked = self._archive.ask(kind, via, **values)
+        if self._answer is None:
+            self._require_time(f"no answer to {kind.__name__}")
+        return self._answer
+
+    def _signal(
+        self,
+        signal: RecordingSignal,
+        position: int = NULL_VALUE,
+        subscription_id: int = NULL_VALUE,
+    ) -> None:
+        self.session.signal(
+            self.replication_id, signal, self._destination_id, subscription_id, position
+        )
+
+    # --- its steps -----------------------------------------------------------------------------
+
+    def _connect(self) -> int:
+        work_count = self._archive.connect()
+        if self._archive.is_open:
+            self._go_to(State.DESCRIPTOR)
+            return 1
+        self._require_time(
+            f"the source archive could not be connected to (at {self._archive.waits_for})"
+        )
+        return work_count
+
+    def _describe(self) -> int:
+        answer = self._ask(ListRecordingRequest, recording_id=self._request.source_id)
+        if answer is None:
+            return 0
+        if not isinstance(answer, RecordingDescriptor):
+            raise Refusal(
+                f"unknown source recording id: {self._request.source_id}",
+                ErrorCode.UNKNOWN_RECORDING,
+            )
+        self._source = answer
+        least = self._request.file_io_max_length
+        if least != NULL_VALUE and least < answer.mtu_length:
+            raise Refusal(f"file I/O length {least} is less than the MTU {answer.mtu_length}")
+        self._prepare_destination(answer)
+        stop = answer.stop_position
+        if self._channels.live_destination and stop != NULL_VALUE:
+            raise Refusal("cannot live merge without an active source recording")
+        here = self._facilities.recording(self._destination_id).stop_position
+        if stop != NULL_VALUE and stop in (answer.start_position, here):
+            self._signal(RecordingSignal.SYNC, stop)
+            self._go_to(State.DONE)
+        else:
+            is_live = bool(self._channels.live_destination)
+            self._go_to(State.POSITION if is_live else State.EXTEND)
+        return 1
+
+    def _prepare_destination(self, source: RecordingDescriptor) -> None:
+        """Make the entry that the copy goes to, where there is none with data."""
+        catalog, start = self._facilities.catalog, source.start_position
+        copied = replace(
+            source, control_session_id=0, correlation_id=0, stop_position=start,
+            stop_timestamp=source.start_timestamp,
+        )  # fmt: skip
+        self._position = start
+        if self._destination_id == NULL_VALUE:
+            self._destination_id = catalog.add(copied)
+            self._signal(RecordingSignal.REPLICATE, start)
+            return
+        found = self._facilities.recording(self._destination_id)
+        if found.start_position == found.stop_position:
+            catalog.replace(replace(copied, recording_id=self._destination_id))
+        elif found.stream_id != source.stream_id:
+            raise Refusal(
+                f"cannot extend recording {self._destination_id} of stream {found.stream_id} "
+                f"with stream {source.stream_id}", ErrorCode.UNKNOWN_RECORDING,
+            )  # fmt: skip
+        else:
+            self._position = found.stop_position
+
+    def _ask_position(self) -> int:
+        if not self._is_position_known():
+            return 0
+        self._go_to(State.EXTEND)
+        return 1
+
+    def _is_position_known(self) -> bool:
+        """Ask how far the source is; it must go on."""
+        answer = self._ask(RecordingPositionRequest, recording_id=self._request.source_id)
+        if not isinstance(answer, ControlResponse):
+            return False
+        self._source_position = answer.relevant_id
+        if self._source_position == NULL_VALUE:
+            raise Refusal("cannot live merge without an active source recording")
+        return True
+
+    @property
+    def _replay_session_id(self) -> int:
+        assert self._source is not None
+        is_chosen = self._request.session_id != NULL_VALUE and not self._channels.live_destination
+        return self._request.session_id if is_chosen else self._source.session_id
+
+    @property
+    def _subscription(self) -> Subscription:
+        assert self._order is not None
+        assert self._order.subscription is not None
+        return self._order.subscription
+
+    def _extend(self) -> int:
+        """Subscribe to what the other archive will replay, and let a recording go on with it."""
+        assert self._source is not None
+        channel = self._channels.to_record(self._replay_session_id, self.replication_id)
+        stream_id = self._source.stream_id
+        order = RecordingOrder(
+            self.session, self.replication_id, stream_id, str(channel),
+            retained_channel.text(retained_channel.retained(channel)),
+            retained_channel.stream_key(stream_id, channel),
+            auto_stop=True, extended_id=self._destination_id,
+        )  # fmt: skip
+        self._facilities.require_space()
+        self._recordings.add(order)
+        self._order = order
+        self.session.ok(self.replication_id, order.subscription_id)
+        if self._channels.has_destinations:
+            self._subscription.async_add_destination(self._channels.replay_destination)
+        self._go_to(State.TOKEN if self._channels.is_response else State.REPLAY)
+        return 1
+
+    def _ask_token(self) -> int:
+        answer = self._ask(ReplayTokenRequest, recording_id=self._request.source_id)
+        if not isinstance(answer, ControlResponse):
+            return 0
+        self._token = answer.relevant_id
+        self._go_to(State.PROXY)
+        return 1
+
+    def _open_proxy(self) -> int:
+        """Another way to the other archive, by which it learns where the replay is wanted."""
+        client = self._facilities.client
+        if self._proxy_id == NULL_VALUE:
+            channel = self._archive.request_channel.without(uri_param.SESSION_ID).with_param(
+                uri_param.RESPONSE_CORRELATION_ID, self._subscription.registration_id
+            )
+            self._proxy_id = client.async_add_exclusive_publication(
+                str(channel), self._archive.request_stream_id
+            )
+        self._proxy = self._proxy or client.get_exclusive_publication(self._proxy_id)
+        if self._proxy is None or not self._proxy.is_connected or self._proxy.available_window <= 0:
+            return self._require_time("no publication for the replay request")
+        self._go_to(State.REPLAY)
+        return 1
+
+    def _ask_replay(self) -> int:
+        assert self._source is not None
+        endpoint = self._subscription.resolved_endpoint
+        if self._asked is None and self._channels.channel.is_udp and endpoint is None:
+            return self._require_time("the replication channel was not resolved")
+        stop = self._request.stop_position
+        answer = self._ask(
+            ReplayRequest, self._proxy, recording_id=self._request.source_id,
+            position=self._position,
+            length=NULL_VALUE if stop == NULL_VALUE else stop - self._position,
+            replay_stream_id=self._source.stream_id,
+            file_io_max_length=self._request.file_io_max_length, replay_token=self._token,
+            replay_channel=str(
+                self._channels.to_replay(
+                    self._replay_session_id, self._subscription.registration_id, endpoint
+                )
+            ),
+        )  # fmt: skip
+        if not isinstance(answer, ControlResponse):
+            return 0
+        self._replay_id = answer.relevant_id
+        self._go_to(State.IMAGE)
+        return 1
+
+    def _await_image(self) -> int:
+        session_id = (self._replay_id + (1 << 31)) % (1 << 32) - (1 << 31)
+        self._image = self._subscription.image_by_session_id(session_id)
+        if self._image is None:
+            return self._require_time(f"no image of session {session_id}")
+        is_live = bool(self._channels.live_destination)
+        self._go_to(State.CATCH_UP if is_live else State.COPY)
+        return 1
+
+    @property
+    def _reached(self) -> int:
+        """How far the copy is."""
+        assert self._image is not None
+        active = self._recordings.active(self._destination_id)
+        return self._image.position if active is None else active.position
+
+    def _copy(self) -> int:
+        assert self._image is not None
+        assert self._source is not None
+        is_over = self._image.is_closed or self._image.is_end_of_stream
+        reached = self._reached
+        source_stop, wanted = self._source.stop_position, self._request.stop_position
+        is_synced = source_stop != NULL_VALUE and reached >= source_stop
+        if not (is_synced or is_over or (wanted != NULL_VALUE and reached >= wanted)):
+            return 0
+        if is_synced:
+            self._signal(RecordingSignal.SYNC, reached, self._subscription.registration_id)
+        self._replay_id = NULL_VALUE
+        self._go_to(State.DONE)
+        return 1
+
+    def _catch_up(self) -> int:
+        if self._reached >= self._source_position:
+            self._go_to(State.JOIN)
+            return 1
+        self._require_image()
+        return 0
+
+    def _require_image(self) -> None:
+        assert self._image is not None
+        if self._image.is_closed:
+            raise SourceArchiveError("the image of the replay closed before its time")
+
+    def _join(self) -> int:
+        """Let the live stream come too, and leave the replay when that is as far."""
+        assert self._image is not None
+        self._require_image()
+        if self._asked is not None and self._answer is None and (
+            self._now_ns > self._deadline_ns and self._attempts > 1
+        ):  # fmt: skip
+            self._attempts -= 1
+            self._go_to(State.JOIN)
+        if not self._is_position_known():
+            return 0
+        self._attempts = JOIN_ATTEMPTS
+        gap = self._source_position - self._reached
+        window = min(self._image.term_length // 4, LIVE_WINDOW_MAX)
+        if not self._is_live_added and gap <= window:
+            self._subscription.async_add_destination(self._channels.live_destination)
+            self._is_live_added = True
+        elif self._is_live_added and gap <= 0 and (
+            self._image.active_transport_count >= TRANSPORTS_OF_MERGE
+        ):  # fmt: skip
+            self._subscription.async_remove_destination(self._channels.replay_destination)
+            self._order = None
+            self._signal(RecordingSignal.MERGE, self._image.position)
+            self._go_to(State.DONE)
+            return 1
+        self._go_to(State.JOIN)
+        return 1

@@ -1,0 +1,78 @@
+"""An archive's directory before it may be used: made, emptied if that is wished, mended.
+
+A recording without a stop position was going on when its archive was killed; its files tell where
+it stopped. Of one whose last frame may be torn nobody but a person can say that, so the archive
+does not start. Emptying takes away what archives leave, and nothing else that may lie there, where
+Aeron deletes the whole directory. Source: archive-protocol 4.6.
+"""
+
+import re
+from pathlib import Path
+
+from driver.archive.protocol.codes import NULL_VALUE
+from driver.archive.storage import mark_file, segment_file
+from driver.archive.storage.catalog import FILE_NAME
+from driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
+from driver.archive.storage.checksum import Checksum
+from driver.archive.storage.mark_file import ActiveArchiveError
+from driver.archive.storage.recovery import recovered_stop
+from driver.archive.storage.segment_file import segments_by_recording
+from driver.base.clock import Clock
+from driver.base.errors import StorageError
+
+_OURS = re.compile(
+    r"archive\.catalog(\.compact|\.updated)?|archive-mark\.(dat|lnk|new)|archive-\d+-error\.log"
+)
+
+
+def make(directory: Path) -> None:
+    """Make a directory, with those above it. Raises StorageError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make {directory}: {error.strerror}") from error
+
+
+def empty(directory: Path, clock: Clock) -> None:
+    """Take away what archives leave. Raises ActiveArchiveError, StorageError."""
+    if not directory.is_dir():
+        return
+    path = mark_file.directory_of(directory) / mark_file.FILE_NAME
+    if path.exists() and mark_file.read_header(path).is_active(clock.now_ms()):
+        raise ActiveArchiveError(f"{directory}: an archive lives in it, so it is not emptied")
+    for name in segment_file.names(directory):
+        found = directory / name
+        if _OURS.fullmatch(name) or segment_file.parsed(found) is not None:
+            try:
+                found.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(f"cannot delete {found}: {error.strerror}") from error
+
+
+def open_catalog(directory: Path, options: CatalogOptions, clock: Clock) -> CatalogWriter:
+    """The catalog, made if there is none, in which nothing goes on. Raises StorageError."""
+    if not (directory / FILE_NAME).exists():
+        return CatalogWriter.create(directory, options)
+    catalog = CatalogWriter(directory, options)
+    try:
+        _mend(directory, catalog, options.checksum, clock)
+    except BaseException:
+        catalog.close()
+        raise
+    return catalog
+
+
+def _mend(directory: Path, catalog: CatalogWriter, checksum: Checksum | None, clock: Clock) -> None:
+    segments = segments_by_recording(directory)
+    for recording_id in catalog.recording_ids:
+        recording = catalog.descriptor(recording_id)
+        if recording is None or recording.stop_position != NULL_VALUE:
+            continue
+        stop = recovered_stop(directory, recording, checksum, segments.get(recording_id, []))
+        if stop.doubtful_position is not None:
+            raise StorageError(
+                f"{directory}: the last frame of recording {recording_id}, at position "
+                f"{stop.doubtful_position}, may be torn; `windtunnel archive verify "
+                f"{recording_id}` can cut it off"
+            )
+        catalog.stopped(recording_id, stop.position, clock.now_ms())

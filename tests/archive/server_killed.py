@@ -1,0 +1,233 @@
+"""kill -9 of whoever records, at random moments: what was said to be written is there, and nothing
+else is served.
+
+    python -m tests.archive.server_killed [--moments 500] [--seed N]
+
+    writer ---- recording 0 ---- | ---- recording 1 ---X SIGKILL
+        says after each block: so far          opened as an archive opens its directory:
+                                               every stop position is a frame's end, at or behind
+                                               what was said; every byte before it is the stream's
+
+The writer is forked off a process that has everything loaded, so that 500 moments take a minute. A
+last frame that cannot be proven whole may be refused, but none that was said to be written.
+"""
+
+import argparse
+import os
+import random
+import secrets
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
+from driver.archive.running import archive_directory
+from driver.archive.storage.catalog import Catalog
+from driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
+from driver.archive.storage.recovery import recovered_stop
+from driver.archive.storage.segment_file import segments_of
+from driver.archive.storage.sync import SyncLevel
+from driver.base.clock import SystemClock
+from driver.base.errors import StorageError
+from tests.unit.driver.archive.storage import own_recording as own
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRESS = struct.Struct("<3q")
+"""Recording, position, whether its end was written down."""
+LATEST_S = 0.05
+PATIENCE = 20_000
+RECORDINGS_MAX = 2_000
+"""Enough for a minute: whoever should have killed the writer is dead himself."""
+END_MAX = 6 * own.TERM
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What came of one kill."""
+
+    recordings: int
+    position: int
+    is_refused: bool
+
+
+def frames_of(seed, recording_id):
+    """(position, bytes) of each frame of a stream without a zero in its payloads."""
+    chance = random.Random(f"{seed}/{recording_id}")
+    frames, position = [], 0
+    end = chance.randrange(1_024, END_MAX)
+    while position < end:
+        length = chance.randrange(1, 1_377)
+        room = own.TERM - position % own.TERM
+        if 32 + (length + 31) // 32 * 32 > room:
+            frames.append((position, own.frame(position, bytes(room - 32), is_pad=True)))
+            position += room
+        payload = chance.randbytes(length).replace(b"\0", b"\1")
+        frames.append((position, own.frame(position, payload)))
+        position += len(frames[-1][1])
+    return frames
+
+
+def blocks_of(seed, recording_id):
+    """The same as a recorder sees it: runs of frames of one term, padding alone."""
+    chance, run = random.Random(seed), []
+    for position, content in frames_of(seed, recording_id):
+        is_pad = content[6] == own.PAD
+        begins_term = position % own.TERM == 0
+        if run and (is_pad or begins_term or chance.random() < 0.1):
+            yield b"".join(run)
+            run = []
+        run.append(content)
+        if is_pad:
+            yield run.pop()
+    yield b"".join(run)
+
+
+def write(folder, seed):
+    """Record streams until somebody kills us, or nobody seems to."""
+    progress = os.open(folder / "progress", os.O_RDWR | os.O_CREAT)
+    level = SyncLevel.DATA if seed % 4 == 0 else SyncLevel.CACHE
+    catalog = CatalogWriter.create(folder, CatalogOptions(capacity=32, sync_level=level))
+    for recording_id in range(RECORDINGS_MAX):
+        recording = own.descriptor(recording_id)
+        assert catalog.add(recording) == recording_id
+        writer = SegmentWriter(folder, recording, 0, WriteOptions(level))
+        for block in blocks_of(seed, recording_id):
+            writer.write(memoryview(block))
+            os.pwrite(progress, PROGRESS.pack(recording_id, writer.position, 0), 0)
+        writer.close()
+        catalog.stopped(recording_id, writer.position, 1)
+        os.pwrite(progress, PROGRESS.pack(recording_id, writer.position, 1), 0)
+
+
+def _said(folder):
+    path = folder / "progress"
+    return path.read_bytes() if path.exists() else b""
+
+
+def check(folder, seed):
+    """Open what is left as an archive does. Returns what it came to; AssertionError if bad."""
+    said = _said(folder)
+    last_id, position, is_stopped = PROGRESS.unpack(said) if said else (-1, 0, 0)
+    is_refused = False
+    try:
+        archive_directory.open_catalog(folder, CatalogOptions(capacity=32), SystemClock()).close()
+    except StorageError as error:
+        if "may be torn" not in str(error):
+            raise
+        is_refused = True
+    with Catalog(folder) as catalog:
+        ids = catalog.recording_ids
+        assert ids == tuple(range(len(ids)))
+        assert len(ids) > last_id
+        for recording_id in ids:
+            recording = catalog.descriptor(recording_id)
+            stop, least = recording.stop_position, position if recording_id == last_id else 0
+            frames = frames_of(seed, recording_id)
+            ends = [0, *(at + len(content) for at, content in frames)]
+            if recording_id < last_id or (recording_id == last_id and is_stopped):
+                assert stop == ends[-1], (recording_id, stop, ends[-1])
+            if stop < 0:
+                assert is_refused
+                assert recording_id == ids[-1]
+                found = recovered_stop(folder, recording)
+                stop = found.doubtful_position
+                assert stop is not None
+            assert stop in ends, (recording_id, stop)
+            assert stop >= least, (recording_id, stop, least)
+            content = b"".join(each.path.read_bytes() for each in segments_of(folder, recording_id))
+            assert content[:stop] == b"".join(part for _, part in frames)[:stop]
+    return Moment(len(ids), position, is_refused)
+
+
+def _nursery():
+    """Fork a writer for each line; say its number, and when it is dead."""
+    for line in sys.stdin:
+        folder, seed = line.split()
+        child = os.fork()
+        if child == 0:
+            try:
+                write(Path(folder), int(seed))
+            finally:
+                os._exit(1)
+        print(child, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+class Killer:
+    """Writers, and their ends."""
+
+    def __init__(self, folder):
+        self._folder, self._count = folder, 0
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tests.archive.server_killed", "--nursery"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )  # fmt: skip
+
+    def moment(self, chance):
+        """One writer, killed when chance wants it. Returns what it came to."""
+        self._count += 1
+        folder, seed = self._folder / str(self._count), chance.randrange(1 << 30)
+        folder.mkdir()
+        self._nursery.stdin.write(f"{folder} {seed}\n")
+        self._nursery.stdin.flush()
+        child = int(self._nursery.stdout.readline())
+        if chance.random() < 0.9:
+            _until(lambda: _said(folder))
+        time.sleep(chance.random() * LATEST_S)
+        os.kill(child, signal.SIGKILL)
+        ended = int(self._nursery.stdout.readline())
+        assert ended == -signal.SIGKILL, f"the writer failed by itself: {ended}"
+        if not (folder / "archive.catalog").exists():
+            return Moment(0, 0, False)
+        found = check(folder, seed)
+        for path in folder.iterdir():
+            path.unlink()
+        return found
+
+    def close(self):
+        self._nursery.stdin.close()
+        self._nursery.wait()
+        self._nursery.stdout.close()
+
+
+def _until(condition):
+    """Wait; a writer that fails ends the test by its exit code."""
+    for _ in range(PATIENCE):
+        if condition():
+            return
+        time.sleep(0.001)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.archive.server_killed")
+    parser.add_argument("--moments", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--nursery", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.nursery:
+        _nursery()
+        return 0
+    seed = secrets.randbelow(1 << 32) if given.seed is None else given.seed
+    print(f"seed={seed}", flush=True)
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="killed-recordings-") as name:
+        killer = Killer(Path(name))
+        try:
+            moments = [killer.moment(chance) for _ in range(given.moments)]
+        finally:
+            killer.close()
+    refused = sum(each.is_refused for each in moments)
+    midway = sum(each.position > 0 for each in moments)
+    print(f"{len(moments)} moments, {midway} with data, {refused} refused a torn frame: all well")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""The archive as a process with a driver of its own: ready, asked, ended, killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from driver.archive.protocol.codec import decode, encode
+from driver.archive.protocol.codes import PROTOCOL_VERSION, ControlResponseCode
+from driver.archive.protocol.requests import ArchiveIdRequest, AuthConnectRequest
+from driver.archive.protocol.responses import ControlResponse
+from driver.archive.storage import mark_file
+from driver.client.aeron import Aeron
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 300
+"""A first start compiles the driver."""
+CHANNEL = "aeron:ipc?term-length=64k"
+
+
+class Process:
+    """`archive run --with-driver` in a folder."""
+
+    def __init__(self, folder, *options):
+        self.archive, self.aeron = folder / "archive", folder / "aeron"
+        command = [
+            sys.executable, "-P", "-m", "driver.archive", "run", "--with-driver",
+            "--dir", str(self.archive), "--aeron-dir", str(self.aeron),
+            "-Daeron.archive.control.channel.enabled=false",
+            "-Daeron.archive.control.response.channel=aeron:udp?endpoint=localhost:0",
+            "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+            "-Daeron.archive.id=77", "-Daeron.threading.mode=SHARED", *options,
+        ]  # fmt: skip
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        # Whatever hangs ends here, and with it the reading of its output.
+        self._timer = threading.Timer(LIMIT_S, self.process.kill)
+        self._timer.start()
+
+    def ready(self):
+        line = self.process.stdout.readline()
+        assert line.startswith("archive ready "), (line, self.process.stderr.read())
+        return dict(word.split("=", 1) for word in line.split()[2:])
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        out, err = self.process.communicate()
+        self._timer.cancel()
+        return self.process.returncode, out, err
+
+    def header(self):
+        return mark_file.read_header(self.archive / mark_file.FILE_NAME)
+
+
+@pytest.fixture
+def process(tmp_path, request):
+    started = Process(tmp_path, *getattr(request, "param", ()))
+    yield started
+    started.end(signal.SIGKILL)
+
+
+def ask_archive_id(aeron):
+    """Connect and ask over IPC; returns the archive's id."""
+    came = []
+    responses = aeron.add_subscription(CHANNEL, 20)
+    requests = aeron.add_exclusive_publication(CHANNEL, 10)
+    done = threading.Event()
+
+    def offer(message):
+        while not done.wait(0.001) and requests.offer(encode(message)) <= 0:
+            pass
+
+    def answer():
+        while not done.wait(0.001):
+            responses.poll(lambda payload, header: came.append(decode(payload)))
+            found = [each for each in came if isinstance(each, ControlResponse)]
+            if found:
+                return found[0]
+        return None
+
+    timer = threading.Timer(60, done.set)
+    timer.start()
+    try:
+        offer(
+            AuthConnectRequest(
+                correlation_id=1, response_stream_id=20, version=PROTOCOL_VERSION,
+                response_channel=CHANNEL, encoded_credentials=b"", client_info="",
+            )
+        )  # fmt: skip
+        session = answer()
+        assert session is not None
+        assert session.code == ControlResponseCode.OK
+        came.clear()
+        offer(ArchiveIdRequest(control_session_id=session.control_session_id, correlation_id=2))
+        found = answer()
+        while found is not None and found.correlation_id != 2:
+            came.clear()
+            found = answer()
+        return None if found is None else found.relevant_id
+    finally:
+        timer.cancel()
+
+
+@pytest.mark.parametrize(
+    "process",
+    [("-Daeron.archive.threading.mode=DEDICATED",), ("-Daeron.archive.threading.mode=SHARED",)],
+    indirect=True, ids=["dedicated", "shared"],
+)  # fmt: skip
+@pytest.mark.timeout(2 * LIMIT_S)
+def test_an_archive_serves_and_ends_in_good_order(process):
+    assert process.ready()["id"] == "77"
+    assert process.header().activity_timestamp > 0
+    assert process.header().pid == process.process.pid
+    with Aeron(process.aeron) as aeron:
+        assert ask_archive_id(aeron) == 77
+    assert process.end() == (0, "", "")
+    assert process.header().activity_timestamp == -1
+
+
+@pytest.mark.timeout(2 * LIMIT_S)
+def test_the_driver_ends_with_an_archive_that_is_killed(process):
+    process.ready()
+    with Aeron(process.aeron) as aeron:
+        pid = aeron._conductor._cnc.header.pid
+    assert process.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    gone = threading.Event()
+    timer = threading.Timer(60, gone.set)
+    timer.start()
+    while Path(f"/proc/{pid}").exists() and not gone.wait(0.05):
+        pass
+    timer.cancel()
+    assert not Path(f"/proc/{pid}").exists()
+    assert process.header().activity_timestamp > 0

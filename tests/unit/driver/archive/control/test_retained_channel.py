@@ -1,0 +1,61 @@
+"""What is kept of a client's channel, and what tells two recordings apart."""
+
+import pytest
+
+from driver.archive.control.retained_channel import retained, stream_key, text
+from driver.base.errors import ConfigurationError
+from driver.channel import uri
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("aeron:ipc?term-length=64k", "aeron:ipc"),
+        ("aeron:ipc", "aeron:ipc"),
+        (
+            "aeron:udp?term-length=64k|alias=a|endpoint=h:1|mtu=2k|session-id=7|ttl=3|linger=5",
+            "aeron:udp?endpoint=h:1|session-id=7|ttl=3|alias=a",
+        ),
+        (
+            "aeron-spy:aeron:udp?control=c:2|control-mode=dynamic|tags=4,5|own=1|rejoin=false",
+            "aeron:udp?tags=4,5|control=c:2|control-mode=dynamic|rejoin=false",
+        ),
+        (
+            "aeron:udp?endpoint=h:1|so-rcvbuf=131072|rcv-wnd=65537|so-sndbuf=2M",
+            "aeron:udp?endpoint=h:1|so-sndbuf=2m|so-rcvbuf=128k|rcv-wnd=65537",
+        ),
+    ],
+)
+def test_what_is_kept(given, kept):
+    assert text(retained(uri.parse(given))) == kept
+
+
+def test_what_is_added_has_its_place():
+    found = retained(
+        uri.parse("aeron:udp?alias=a|endpoint=h:1"), mtu=1408, term_length=65_536, init_term_id=-3,
+        term_id=5, term_offset=64, linger=7, eos="false", sparse=True, session_id=None,
+    )  # fmt: skip
+    assert str(found) == (
+        "aeron:udp?endpoint=h:1|mtu=1408|term-length=65536|init-term-id=-3|term-id=5"
+        "|term-offset=64|linger=7|alias=a|sparse=true|eos=false"
+    )
+
+
+def test_a_size_that_is_none_is_refused():
+    with pytest.raises(ConfigurationError, match="rcv-wnd=much"):
+        retained(uri.parse("aeron:udp?endpoint=h:1|rcv-wnd=much"))
+
+
+def test_keys_are_equal_for_what_is_the_same_stream():
+    def key(channel, stream_id=5):
+        return stream_key(stream_id, uri.parse(channel))
+
+    assert key("aeron:udp?endpoint=h:1|alias=a") == key("aeron:udp?mtu=2k|endpoint=h:1")
+    for other in (
+        "endpoint=h:2",
+        "endpoint=h:1|session-id=3",
+        "endpoint=h:1|tags=1",
+        "control=h:1",
+    ):
+        assert key("aeron:udp?endpoint=h:1") != key("aeron:udp?" + other)
+    assert key("aeron:ipc") != key("aeron:ipc", 6)
