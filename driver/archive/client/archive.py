@@ -49,7 +49,7 @@ def _waiting(
 ) -> "Callable[Concatenate[AeronArchive, _P], _RESULT]":
     """An operation as a method that waits for its result."""
 
-    def method(archive: "AeronArchive", *args: _P.args, **kwargs: _P.kwargs) -> _RESULT:
+    def method(archive: "AeronArchive", /, *args: _P.args, **kwargs: _P.kwargs) -> _RESULT:
         with archive.lock:
             return run(archive.aeron, operation(archive.session, *args, **kwargs))
 
