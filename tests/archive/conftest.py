@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.archive.archives import KINDS, Archive
+from tests.archive import gatekeeper
+from tests.archive.archives import JAR, KINDS, Archive
 from tests.archive.conversation import Conversation
 
 
@@ -65,3 +66,38 @@ def own_archive(tmp_path, kind):
     yield make
     for each in made:
         each.kill()
+
+
+@pytest.fixture
+def impatient(archives, kind):
+    """An archive that gives up after one second, and asks ten times as often."""
+    settings = {
+        "aeron.archive.connect.timeout": "1s",
+        "aeron.archive.session.liveness.check.interval": "100ms",
+        "aeron.archive.message.timeout": "2s",
+    }
+    return archives.shared(kind, "impatient", settings)
+
+
+@pytest.fixture(scope="session")
+def java_gatekeeper(tmp_path_factory):
+    """The folder of its classes; None without a compiler."""
+    return gatekeeper.compiled(JAR, tmp_path_factory.mktemp("classes"))
+
+
+@pytest.fixture
+def guarded(archives, kind, request):
+    """An archive that asks who is there, and gives up after one second."""
+    doors = rules = "tests.archive.gatekeeper:Gatekeeper"
+    class_path = ()
+    if kind == "java":
+        classes = request.getfixturevalue("java_gatekeeper")
+        if classes is None:
+            pytest.skip("there is no javac on the PATH to compile an authenticator with")
+        doors, rules, class_path = "Gatekeeper", "Gatekeeper$Rules", (classes,)
+    settings = {
+        "aeron.archive.connect.timeout": "1s",
+        "aeron.archive.authenticator.supplier": doors,
+        "aeron.archive.authorisation.service.supplier": rules,
+    }
+    return archives.shared(kind, "guarded", settings, class_path)
