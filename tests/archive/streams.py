@@ -11,6 +11,7 @@ import numpy as np
 from driver.archive.client import session_id_of
 from driver.archive.protocol.codes import BooleanType, RecordingSignal, SourceLocation
 from driver.archive.protocol.requests import (
+    ExtendRecordingRequest2,
     RecordingPositionRequest,
     ReplayRequest,
     StartRecordingRequest2,
@@ -144,10 +145,37 @@ def replayed(talk, recording_id, **fields):
     return messages
 
 
-def positioned(channel, position, initial_term_id, *, term_length=65_536, mtu=1_408):
+def positioned(position, initial_term_id=7, *, term_length=65_536, mtu=1_408):
     """The channel of a publication that begins at a position."""
     term_id = initial_term_id + position // term_length
     return (
-        f"{channel}|term-length={term_length}|mtu={mtu}|init-term-id={initial_term_id}"
+        f"aeron:ipc?term-length={term_length}|mtu={mtu}|init-term-id={initial_term_id}"
         f"|term-id={term_id}|term-offset={position % term_length}"
     )
+
+
+class Extended(Recorded):
+    """A recording that is continued by another publication, which begins at `position`."""
+
+    def __init__(self, recorded, *, position=None, auto_stop=False, **geometry):
+        talk = recorded.talk
+        self.talk, self.stream_id = talk, recorded.stream_id
+        self.recording_id, self.number, self.sent = (
+            recorded.recording_id, recorded.number, list(recorded.sent),
+        )  # fmt: skip
+        self.request = talk.send(
+            ExtendRecordingRequest2, recording_id=self.recording_id, stream_id=self.stream_id,
+            source_location=SourceLocation.LOCAL, auto_stop=BooleanType(auto_stop), channel=IPC,
+        )  # fmt: skip
+        self.subscription_id = talk.answer(self.request).relevant_id
+        self._initial_term_id = recorded.publication.initial_term_id
+        if position is None:
+            position = recorded.stop_position
+        self.publish(position, **geometry)
+
+    def publish(self, position, *, initial_term_id=None, **geometry):
+        """Publish from there on, with the recording's geometry but for what is given."""
+        if initial_term_id is None:
+            initial_term_id = self._initial_term_id
+        channel = positioned(position, initial_term_id, **geometry)
+        self.publication = self.talk.aeron.add_exclusive_publication(channel, self.stream_id)
