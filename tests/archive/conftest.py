@@ -101,3 +101,13 @@ def guarded(archives, kind, request):
         "aeron.archive.authorisation.service.supplier": rules,
     }
     return archives.shared(kind, "guarded", settings, class_path)
+
+
+@pytest.fixture
+def checked(archives, kind):
+    """An archive that writes checksums and looks at them before it replays."""
+    settings = {
+        "aeron.archive.record.checksum": "CRC-32",
+        "aeron.archive.replay.checksum": "CRC-32",
+    }
+    return archives.shared(kind, "checked", settings)
