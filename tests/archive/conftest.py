@@ -111,3 +111,17 @@ def checked(archives, kind):
         "aeron.archive.replay.checksum": "CRC-32",
     }
     return archives.shared(kind, "checked", settings)
+
+
+@pytest.fixture
+def source(archives, kind):
+    """Another archive, with a driver of its own, to copy recordings from."""
+    return archives.shared(kind, "source")
+
+
+@pytest.fixture
+def source_talk(source):
+    """A control session with that other archive."""
+    made = Conversation(source)
+    yield made
+    made.close()
