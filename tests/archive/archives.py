@@ -150,6 +150,11 @@ class Archive:
             self._aeron = Aeron(context=ClientContext(dir=directory, driver_timeout_ms=60_000))
         return self._aeron
 
+    def die(self):
+        """End it without a chance to clean up, while clients are still there."""
+        self._process.kill()
+        self._process.wait()
+
     def kill(self):
         """End it without a chance to clean up."""
         self._end(signal.SIGKILL)

@@ -92,7 +92,17 @@ class Reader:
     """A subscription that keeps whole messages."""
 
     def __init__(self, aeron, channel, stream_id):
-        self.subscription = aeron.add_subscription(channel, stream_id)
+        self._begin(aeron.add_subscription(channel, stream_id))
+
+    @classmethod
+    def of(cls, subscription):
+        """The reader of a subscription that is there already."""
+        made = cls.__new__(cls)
+        made._begin(subscription)
+        return made
+
+    def _begin(self, subscription):
+        self.subscription = subscription
         self.messages, self.image = [], None
         self._assembler = FragmentAssembler(lambda payload, _: self.messages.append(bytes(payload)))
 

@@ -47,9 +47,7 @@ def listed(talk, kind, count, **fields):
 
 def test_l1_what_is_missing_is_told_at_the_end(talk, two):
     first, second = (each.recording_id for each in two)
-    a, b, end = listed(
-        talk, ListRecordingsRequest, 3, from_recording_id=first, record_count=10
-    )
+    a, b, end = listed(talk, ListRecordingsRequest, 3, from_recording_id=first, record_count=10)
     assert (a.recording_id, b.recording_id) == (first, second)
     assert (end.code, end.relevant_id) == (ControlResponseCode.RECORDING_UNKNOWN, second + 1)
     assert (a.start_position, a.stop_position, a.mtu_length) == (0, 2 * FRAME, 1_408)
@@ -65,9 +63,7 @@ def test_l2_nothing_is_told_where_nothing_is_missing(talk, two):
 
 
 def test_l3_from_beyond_the_end(talk):
-    (end,) = listed(
-        talk, ListRecordingsRequest, 1, from_recording_id=1_000_000, record_count=5
-    )
+    (end,) = listed(talk, ListRecordingsRequest, 1, from_recording_id=1_000_000, record_count=5)
     assert (end.code, end.relevant_id) == (ControlResponseCode.RECORDING_UNKNOWN, 1_000_000)
 
 

@@ -13,12 +13,15 @@ It speaks to any archive of Aeron as well as to ours, and knows nothing of files
 """
 
 from driver.archive.client.archive import AeronArchive
+from driver.archive.client.asynchronous import AsyncAeronArchive
 from driver.archive.client.connecting import Connecting, ConnectState
 from driver.archive.client.context import ArchiveContext, from_environment
 from driver.archive.client.errors import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
 from driver.archive.client.operations.replay import ReplayParams, session_id_of
 from driver.archive.client.operations.replication import ReplicationParams
 from driver.archive.client.operations.segments import segment_base_position
+from driver.archive.client.recording_events import RecordingEventHandlers, RecordingEvents
+from driver.archive.client.replay_merge import MergeState, ReplayMerge
 
 __all__ = [
     "AeronArchive",
@@ -26,8 +29,13 @@ __all__ = [
     "ArchiveContext",
     "ArchiveError",
     "ArchiveTimeoutError",
+    "AsyncAeronArchive",
     "ConnectState",
     "Connecting",
+    "MergeState",
+    "RecordingEventHandlers",
+    "RecordingEvents",
+    "ReplayMerge",
     "ReplayParams",
     "ReplicationParams",
     "from_environment",

@@ -6,10 +6,9 @@
         subscription = archive.replay(0, "aeron:ipc", 1002)
 
 What can be asked is in `operations`, of which each function is a method here with the same
-arguments. Any thread may call; one call is made at a time.
+arguments.
 """
 
-import threading
 from collections.abc import Callable
 from functools import update_wrapper
 from types import TracebackType
@@ -18,9 +17,9 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from driver.archive.client.connecting import Connecting
 from driver.archive.client.context import ArchiveContext
 from driver.archive.client.control_session import ControlSession
-from driver.archive.client.errors import ArchiveClosedError
 from driver.archive.client.operations import listing, recording, replication, segments
 from driver.archive.client.operations import replay as replaying
+from driver.archive.client.session_holder import SessionHolder
 from driver.archive.client.turns import Turns, finished, until
 from driver.base import system
 from driver.base.clock import Clock
@@ -51,19 +50,17 @@ def _waiting(
 
     def method(archive: "AeronArchive", /, *args: _P.args, **kwargs: _P.kwargs) -> _RESULT:
         with archive.lock:
-            return run(archive.aeron, operation(archive.session, *args, **kwargs))
+            try:
+                return run(archive.aeron, operation(archive.session, *args, **kwargs))
+            finally:
+                archive.session.report_unclaimed()
 
     update_wrapper(method, operation)
     return method
 
 
-class AeronArchive:
-    """One session with one archive."""
-
-    def __init__(self, session: ControlSession) -> None:
-        self.session = session
-        self.aeron = session.aeron
-        self.lock = threading.RLock()
+class AeronArchive(SessionHolder):
+    """One session with one archive; any thread may call, one call is made at a time."""
 
     @classmethod
     def connect(cls, aeron: Aeron, context: ArchiveContext, clock: Clock | None = None) -> Self:
@@ -77,58 +74,6 @@ class AeronArchive:
         except BaseException:
             connecting.close()
             raise
-
-    @property
-    def control_session_id(self) -> int:
-        """The session's id, which the archive chose."""
-        return self.session.control_session_id
-
-    @property
-    def archive_id(self) -> int:
-        """The archive's id, as it told when we connected; -1 where it is too old to have one."""
-        return self.session.archive_id
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the session was closed on our side."""
-        return self.session.is_closed
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the archive still holds its end."""
-        return self.session.is_connected
-
-    def poll_for_recording_signals(self) -> int:
-        """Hear what happened to our recordings, without waiting. Returns the messages read."""
-        with self.lock:
-            self._require_connected()
-            return self.session.poll()
-
-    def poll_for_error_response(self) -> str | None:
-        """The text of an error that belongs to no call, if there is one; does not wait."""
-        with self.lock:
-            self._require_connected()
-            self.session.poll()
-            error = self.session.take_unclaimed()
-            return None if error is None else str(error)
-
-    def check_for_error_response(self) -> None:
-        """Raise an error that belongs to no call, or give it to the error handler."""
-        with self.lock:
-            self._require_connected()
-            self.session.poll()
-            error = self.session.take_unclaimed()
-            if error is None:
-                return
-            handler = self.session.context.error_handler
-            if handler is None:
-                raise error
-            handler(error)
-
-    def _require_connected(self) -> None:
-        self.session.require_open()
-        if not self.session.is_connected:
-            raise ArchiveClosedError("the archive has closed its end of the session")
 
     start_recording = _waiting(recording.start_recording)
     extend_recording = _waiting(recording.extend_recording)
@@ -172,11 +117,6 @@ class AeronArchive:
     try_stop_replication = _waiting(replication.try_stop_replication)
 
     keep_alive = _waiting(ControlSession.keep_alive)
-
-    def close(self) -> None:
-        """Close the session; what it started in the archive goes on. May be called again."""
-        with self.lock:
-            self.session.close()
 
     def __enter__(self) -> Self:
         return self

@@ -140,7 +140,6 @@ class ControlSession:
         deadline_ns = self.clock.now_ns() + self.context.message_timeout_ns
         while not answers:
             if self.poll():
-                self._report_unclaimed()
                 continue
             self.require_open()
             if not self.is_connected:
@@ -179,7 +178,8 @@ class ControlSession:
         """The oldest error that belongs to no call, once."""
         return self._unclaimed.popleft() if self._unclaimed else None
 
-    def _report_unclaimed(self) -> None:
+    def report_unclaimed(self) -> None:
+        """Give what belongs to no call to the error handler, if there is one."""
         if self.context.error_handler is not None:
             while (error := self.take_unclaimed()) is not None:
                 self.context.error_handler(error)
