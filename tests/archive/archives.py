@@ -1,7 +1,7 @@
 """Archives as processes, Java's and ours, started with the same settings by the same names.
 
     java    the archive of the jar that AERON_ALL_JAR names, with Java's media driver
-    ours    python -m driver.archive run, with our media driver
+    ours    python -m driver.archive run --with-driver
 
 Each has a folder of its own: DIR/aeron of the driver, DIR/archive of the recordings, DIR/log.txt.
 """
@@ -115,7 +115,7 @@ class Archive:
             given = (f"-D{name}={value}" for name, value in self.settings.items())
             command = (*JAVA, *given, "-cp", path, "io.aeron.archive.ArchivingMediaDriver")
         else:
-            command = (sys.executable, "-m", "driver.archive", "run")
+            command = (sys.executable, "-m", "driver.archive", "run", "--with-driver")
             environment |= {
                 name.upper().replace(".", "_"): str(value) for name, value in self.settings.items()
             }
