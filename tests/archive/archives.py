@@ -103,6 +103,12 @@ class Archive:
         return f"aeron:udp?endpoint=127.0.0.1:{self.port}"
 
     @property
+    def is_alive(self):
+        """Whether the process runs, and our client of its driver with it."""
+        is_lost = self._aeron is not None and self._aeron.is_closed
+        return self._process is not None and self._process.poll() is None and not is_lost
+
+    @property
     def log(self):
         return (self.folder / "log.txt").read_text(errors="replace")
 

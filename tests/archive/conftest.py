@@ -11,12 +11,19 @@ class Archives:
     """Every archive that was started, by its kind and what it is for."""
 
     def __init__(self, folder):
-        self._folder, self._running = folder, {}
+        self._folder, self._running, self._count = folder, {}, 0
 
     def shared(self, kind, name="patient", settings=None, class_path=()):
         """The running archive of that name, started when it is asked for first."""
+        running = self._running.get((kind, name))
+        if running is not None and not running.is_alive:
+            # What one test has killed is not the next one's fault.
+            running.kill()
+            del self._running[kind, name]
         if (kind, name) not in self._running:
-            made = Archive(kind, self._folder / f"{kind}-{name}", settings, class_path)
+            self._count += 1
+            folder = self._folder / f"{kind}-{name}-{self._count}"
+            made = Archive(kind, folder, settings, class_path)
             self._running[kind, name] = made
             made.start()
         return self._running[kind, name]
