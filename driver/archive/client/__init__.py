@@ -20,10 +20,19 @@ from driver.archive.client.errors import ArchiveClosedError, ArchiveError, Archi
 from driver.archive.client.operations.replay import ReplayParams, session_id_of
 from driver.archive.client.operations.replication import ReplicationParams
 from driver.archive.client.operations.segments import segment_base_position
+from driver.archive.client.persistent_setup import (
+    FROM_LIVE,
+    FROM_START,
+    PersistentParams,
+    PersistentState,
+)
+from driver.archive.client.persistent_subscription import PersistentHandlers, PersistentSubscription
 from driver.archive.client.recording_events import RecordingEventHandlers, RecordingEvents
 from driver.archive.client.replay_merge import MergeState, ReplayMerge
 
 __all__ = [
+    "FROM_LIVE",
+    "FROM_START",
     "AeronArchive",
     "ArchiveClosedError",
     "ArchiveContext",
@@ -33,6 +42,10 @@ __all__ = [
     "ConnectState",
     "Connecting",
     "MergeState",
+    "PersistentHandlers",
+    "PersistentParams",
+    "PersistentState",
+    "PersistentSubscription",
     "RecordingEventHandlers",
     "RecordingEvents",
     "ReplayMerge",

@@ -129,7 +129,7 @@ class ControlSession:
                     f"{type(message).__name__} has {len(content)} bytes, "
                     f"but may have at most {publication.max_message_length}"
                 )
-        raise ArchiveError(
+        raise ArchiveTimeoutError(
             f"{type(message).__name__} was not sent within "
             f"{self.context.message_retry_attempts} attempts, the archive does not read"
         )

@@ -22,6 +22,7 @@ from driver.archive.protocol.requests import (
     StopAllReplaysRequest,
     StopReplayRequest,
 )
+from driver.archive.protocol.responses import ControlResponse
 from driver.base.arith import I32_MAX
 from driver.channel import uri, uri_param
 from driver.client import ExclusivePublication, Subscription
@@ -83,7 +84,7 @@ def replay(
 ) -> Turns[Subscription]:
     """Send a recording to us. Returns the subscription that receives it and nothing else."""
     if control_channels.is_response_channel(channel):
-        subscription = yield from _subscribed(session, channel, stream_id)
+        subscription = yield from subscribed(session, channel, stream_id)
         own_id = subscription.registration_id
         try:
             yield from _replay_by_response(
@@ -95,7 +96,7 @@ def replay(
         return subscription
     started = yield from start_replay(session, recording_id, channel, stream_id, params)
     own_channel = uri.parse(channel).with_param(uri_param.SESSION_ID, session_id_of(started))
-    return (yield from _subscribed(session, str(own_channel), stream_id))
+    return (yield from subscribed(session, str(own_channel), stream_id))
 
 
 def stop_replay(session: ControlSession, replay_session_id: int) -> Turns[None]:
@@ -132,7 +133,7 @@ def _request(
     return BoundedReplayRequest, fields | {"limit_counter_id": params.bounding_limit_counter_id}
 
 
-def _subscribed(session: ControlSession, channel: str, stream_id: int) -> Turns[Subscription]:
+def subscribed(session: ControlSession, channel: str, stream_id: int) -> Turns[Subscription]:
     aeron = session.aeron
     asked = aeron.async_add_subscription(channel, stream_id)
     try:
@@ -157,21 +158,36 @@ def _replay_by_response(
             "subscription_registration_id, found none"
         )
     token = yield from request_replay_token(session, recording_id)
-    publication = yield from _request_publication(session, own_id)
-    kind, fields = _request(recording_id, channel, stream_id, params, token)
+    publication = yield from request_publication(session, own_id)
     try:
-        correlation_id = yield from session.begin(kind, fields, publication)
-        try:
-            answer = yield from session.next_answer(correlation_id, kind.__name__)
-        finally:
-            session.end(correlation_id)
+        answer = yield from replay_with_token(
+            session, publication, token, recording_id, channel, stream_id, params
+        )
     finally:
         publication.close()
-    require_ok(answer, kind.__name__)
-    return correlation_id
+    return answer.correlation_id
 
 
-def _request_publication(
+def replay_with_token(
+    session: ControlSession,
+    publication: ExclusivePublication,
+    token: int,
+    recording_id: int,
+    channel: str,
+    stream_id: int,
+    params: ReplayParams,
+) -> Turns[ControlResponse]:
+    """Send a recording to the subscription that a request publication is bound to."""
+    kind, fields = _request(recording_id, channel, stream_id, params, token)
+    correlation_id = yield from session.begin(kind, fields, publication)
+    try:
+        answer = yield from session.next_answer(correlation_id, kind.__name__)
+    finally:
+        session.end(correlation_id)
+    return require_ok(answer, kind.__name__)
+
+
+def request_publication(
     session: ControlSession, subscription_registration_id: int
 ) -> Turns[ExclusivePublication]:
     """A second way to the archive, whose answer is the subscription of a replay."""
