@@ -7,6 +7,7 @@ from driver.archive.client import (
     FROM_START,
     ArchiveContext,
     ArchiveError,
+    FailureReason,
     PersistentHandlers,
     PersistentParams,
     PersistentState,
@@ -186,36 +187,41 @@ def test_what_was_missed_is_read_from_the_recording(talk, persistent):
 
 
 def failure(reader):
-    """Why a persistent subscription has come to its end."""
+    """Why a persistent subscription has come to its end, and of what kind that is."""
     until(lambda: reader.poll().subscription.has_failed, "the failure")
     error = reader.subscription.failure
     assert reader.errors[-1] is error
     assert reader.subscription.poll(lambda *_: None) == 0
-    return error
+    return error, reader.subscription.reason
 
 
 def test_a_recording_that_is_unknown(live, persistent, talk):
     other = Recorded(talk).send(1)
     other.stop()
     talk.ok(PurgeRecordingRequest, recording_id=other.recording_id)
-    error = failure(persistent(other, live.live_channel, start_position=FROM_START))
+    error, reason = failure(persistent(other, live.live_channel, start_position=FROM_START))
     assert isinstance(error, ArchiveError)
     assert error.code == ErrorCode.UNKNOWN_RECORDING
+    assert reason is FailureReason.RECORDING_NOT_FOUND
 
 
 def test_a_recording_of_another_stream(live, persistent):
     reader = persistent(live, live.live_channel, live_stream_id=new_stream_id())
-    assert "is of stream" in str(failure(reader))
+    error, reason = failure(reader)
+    assert "is of stream" in str(error)
+    assert reason is FailureReason.STREAM_ID_MISMATCH
 
 
 def test_a_position_that_the_recording_does_not_have(talk, live, persistent):
     stopped = Recorded(talk).send(5)
     stopped.stop()
     beyond = persistent(stopped, "aeron:ipc", start_position=6 * FRAME)
-    assert failure(beyond).code == ErrorCode.INVALID_POSITION
+    assert failure(beyond)[1] is FailureReason.INVALID_START_POSITION
     live.send(5)
     within = persistent(live, live.live_channel, start_position=FRAME + 32)
-    assert failure(within).code == ErrorCode.INVALID_POSITION
+    error, reason = failure(within)
+    assert error.code == ErrorCode.INVALID_POSITION
+    assert reason is FailureReason.INVALID_START_POSITION
 
 
 def test_an_archive_that_is_not_there(archive):

@@ -23,6 +23,7 @@ from driver.archive.client.operations.segments import segment_base_position
 from driver.archive.client.persistent_setup import (
     FROM_LIVE,
     FROM_START,
+    FailureReason,
     PersistentParams,
     PersistentState,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "AsyncAeronArchive",
     "ConnectState",
     "Connecting",
+    "FailureReason",
     "MergeState",
     "PersistentHandlers",
     "PersistentParams",

@@ -13,15 +13,17 @@ The numbers of the states are seen from outside, in a counter. Source: archive-p
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum, auto
 from typing import TypeVar
 
 from driver.archive.client import control_channels
 from driver.archive.client.control_session import ControlSession
+from driver.archive.client.errors import ArchiveError
 from driver.archive.client.operations import listing
 from driver.archive.client.operations import replay as replaying
 from driver.archive.client.operations.replay import ReplayParams, session_id_of
 from driver.archive.client.turns import Turns, finished, until
+from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.base.errors import ConfigurationError
 from driver.channel import uri, uri_param
@@ -84,6 +86,56 @@ class PersistentParams:
         if failures:
             raise ConfigurationError("; ".join(failures))
         return self
+
+
+class FailureReason(Enum):
+    """Why a persistent subscription has come to its end."""
+
+    GENERIC = auto()
+    RECORDING_NOT_FOUND = auto()
+    STREAM_ID_MISMATCH = auto()
+    INVALID_START_POSITION = auto()
+
+
+class StreamMismatchError(ArchiveError):
+    """The recording is of another stream than the live one."""
+
+
+def reason_of(error: Exception) -> FailureReason:
+    """Of what kind a failure is."""
+    if isinstance(error, StreamMismatchError):
+        return FailureReason.STREAM_ID_MISMATCH
+    if isinstance(error, ArchiveError):
+        if error.code == ErrorCode.UNKNOWN_RECORDING:
+            return FailureReason.RECORDING_NOT_FOUND
+        if error.code == ErrorCode.INVALID_POSITION:
+            return FailureReason.INVALID_START_POSITION
+    return FailureReason.GENERIC
+
+
+def checked(
+    params: PersistentParams, found: RecordingDescriptor | None, position: int, reached: int
+) -> RecordingDescriptor:
+    """The descriptor, where it can be gone on with. Raises ArchiveError.
+
+    `position` is where to go on, `reached` how far the stream was seen, live or not.
+    """
+    recording_id = params.recording_id
+    if found is None:
+        raise ArchiveError(f"recording {recording_id} is unknown", ErrorCode.UNKNOWN_RECORDING)
+    if found.stream_id != params.live_stream_id:
+        raise StreamMismatchError(
+            f"recording {recording_id} is of stream {found.stream_id}, "
+            f"expected {params.live_stream_id}"
+        )
+    is_stopped = found.stop_position != NULL_VALUE
+    if 0 <= position < found.start_position or (is_stopped and reached > found.stop_position):
+        raise ArchiveError(
+            f"recording {recording_id} has positions {found.start_position} to "
+            f"{found.stop_position}, expected {reached} to be one of them",
+            ErrorCode.INVALID_POSITION,
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,24 +16,26 @@ The settings of the archive's client are for one subscription only. Source: arch
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driver.archive.client.connecting import Connecting
 from driver.archive.client.context import ArchiveContext
-from driver.archive.client.control_session import ControlSession
 from driver.archive.client.errors import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
 from driver.archive.client.operations import listing
+from driver.archive.client.persistent_link import ArchiveLink
+from driver.archive.client.persistent_live import LiveStream
 from driver.archive.client.persistent_setup import (
     FROM_LIVE,
     FROM_START,
+    FailureReason,
     PersistentParams,
     PersistentSetup,
     PersistentState,
     Replayed,
+    checked,
+    reason_of,
 )
 from driver.archive.client.turns import Turns, finished
-from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from driver.archive.protocol.codes import NULL_VALUE
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.base.clock import Clock, SystemClock
-from driver.base.errors import DriverError
 from driver.channel.uri_value import I64_MIN
 from driver.client import (
     Action,
@@ -42,14 +44,11 @@ from driver.client import (
     Image,
     ImageControlledFragmentAssembler,
     RegistrationError,
-    Subscription,
 )
 from driver.client.fragment_reader import ControlledHandler, FragmentHandler
 from driver.command.command_type import ErrorCode as DriverErrorCode
 
 STATE_TYPE_ID, DIFFERENCE_TYPE_ID, LEFT_TYPE_ID, JOINED_TYPE_ID = 114, 115, 116, 117
-RECONNECT_PAUSE_NS = 100_000_000
-"""Between attempts to reach an archive that refuses at once."""
 
 _WITHOUT_ARCHIVE = (
     PersistentState.AWAIT_ARCHIVE_CONNECTION,
@@ -108,9 +107,7 @@ class PersistentSubscription:
         self.failure: Exception | None = None
         """Why nothing more will come."""
         self._setup = PersistentSetup(params, self._enter)
-        self._connecting: Connecting | None = None
-        self._reconnect_at_ns = 0
-        self._session: ControlSession | None = None
+        self._archive = ArchiveLink(aeron, context, self._clock, self._tell)
         self._describing: Turns[RecordingDescriptor | None] | None = None
         self._starting: Turns[Replayed] | None = None
         self._asking: Turns[int] | None = None
@@ -118,10 +115,9 @@ class PersistentSubscription:
         self._term_length = 0
         self._replayed: Replayed | None = None
         self._replay_image: Image | None = None
-        self._live: Subscription | None = None
-        self._live_asked: int | None = None
+        self._live = LiveStream(aeron, params, self._clock, context.message_timeout_ns, self._tell)
         self._live_image: Image | None = None
-        self._image_deadline_ns = self._live_deadline_ns = 0
+        self._image_deadline_ns = 0
         self._last_live_position = NULL_VALUE
         self._assembler = ImageControlledFragmentAssembler(self._hand_out)
         self._handler: ControlledHandler = lambda payload, header: None
@@ -141,6 +137,11 @@ class PersistentSubscription:
     def has_failed(self) -> bool:
         """Whether nothing more will come, see `failure`."""
         return self.state is PersistentState.FAILED
+
+    @property
+    def reason(self) -> FailureReason | None:
+        """Of what kind the failure is; None where nothing has failed."""
+        return None if self.failure is None else reason_of(self.failure)
 
     def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
         """One duty cycle; whole messages are handed out. Returns an amount of work."""
@@ -184,11 +185,8 @@ class PersistentSubscription:
         self._tell(error)
 
     def _work(self, limit: int) -> int:
-        if self._session is not None:
-            self._session.poll()
-            while (error := self._session.take_unclaimed()) is not None:
-                self._tell(error)
-        if self.state not in _WITHOUT_ARCHIVE and not self._is_connected:
+        self._archive.listen()
+        if self.state not in _WITHOUT_ARCHIVE and not self._archive.is_connected:
             raise ArchiveClosedError("persistent subscription: the archive is gone")
         match self.state:
             case PersistentState.REPLAY:
@@ -198,7 +196,7 @@ class PersistentSubscription:
             case PersistentState.LIVE:
                 return self._read_live(limit)
             case PersistentState.ADD_LIVE_SUBSCRIPTION:
-                self._ask_live()
+                self._live.ask()
                 self._enter(PersistentState.AWAIT_LIVE)
                 return 1
             case PersistentState.AWAIT_LIVE:
@@ -207,79 +205,39 @@ class PersistentSubscription:
                 return self._connect()
         return self._set_up()
 
-    @property
-    def _is_connected(self) -> bool:
-        return self._session is not None and self._session.is_connected
-
     def _connect(self) -> int:
-        if self._clock.now_ns() < self._reconnect_at_ns:
+        if not self._archive.connect():
             return 0
-        try:
-            if self._connecting is None:
-                self._connecting = Connecting(self._aeron, self._context, self._clock)
-            self._session = self._connecting.poll()
-        except DriverError as error:
-            self._connecting = None
-            self._reconnect_at_ns = self._clock.now_ns() + RECONNECT_PAUSE_NS
-            self._tell(error)
-            return 1
-        if self._session is None:
-            return 0
-        self._connecting = None
         self._enter(PersistentState.SEND_LIST_RECORDING_REQUEST)
         return 1
 
     def _set_up(self) -> int:
         """One turn of the listing, or of making a replay."""
-        assert self._session is not None
         if self._starting is not None:
             is_done, replayed = finished(self._starting)
             if is_done:
                 self._starting, self._replayed = None, replayed
-                self._image_deadline_ns = self._deadline_ns()
+                self._image_deadline_ns = self._clock.now_ns() + self._context.message_timeout_ns
                 self._enter(PersistentState.REPLAY)
             return int(is_done)
         if self._describing is None:
-            self._describing = self._setup.describe(self._session)
+            self._describing = self._setup.describe(self._archive.session)
         is_done, found = finished(self._describing)
         if not is_done:
             return 0
         self._describing = None
-        self._begin_at(self._checked(found))
+        reached = max(self._last_live_position, self.position)
+        self._begin_at(checked(self._params, found, self.position, reached))
         return 1
 
-    def _checked(self, found: RecordingDescriptor | None) -> RecordingDescriptor:
-        """The descriptor, where it is one to go on with. Raises ArchiveError."""
-        recording_id = self._params.recording_id
-        if found is None:
-            text = f"recording {recording_id} is unknown"
-            raise ArchiveError(text, ErrorCode.UNKNOWN_RECORDING)
-        if found.stream_id != self._params.live_stream_id:
-            raise ArchiveError(
-                f"recording {recording_id} is of stream {found.stream_id}, "
-                f"expected {self._params.live_stream_id}"
-            )
-        is_stopped = found.stop_position != NULL_VALUE
-        reached = max(self._last_live_position, self.position)
-        if (self.position >= 0 and self.position < found.start_position) or (
-            is_stopped and reached > found.stop_position
-        ):
-            raise ArchiveError(
-                f"recording {recording_id} has positions {found.start_position} to "
-                f"{found.stop_position}, expected {reached} to be one of them",
-                ErrorCode.INVALID_POSITION,
-            )
-        return found
-
     def _begin_at(self, found: RecordingDescriptor) -> None:
-        assert self._session is not None
         self._term_length, self._max_recorded = found.term_buffer_length, None
         if self.position == FROM_START:
             self.position = found.start_position
         if self.position in (FROM_LIVE, found.stop_position):
             self._enter(PersistentState.ADD_LIVE_SUBSCRIPTION)
             return
-        self._starting = self._setup.replay(self._session, self.position)
+        self._starting = self._setup.replay(self._archive.session, self.position)
         self._enter(PersistentState.SEND_REPLAY_REQUEST)
 
     def _replay(self, limit: int) -> int:
@@ -293,26 +251,24 @@ class PersistentSubscription:
         if image.is_closed:
             self._describe_again()
             return 1
-        self._look_for_live()
-        if self._live is not None and self._live.images:
-            self._live_image = self._live.images[0]
+        self._live_image = self._live.image()
+        if self._live_image is not None:
             self._difference.set(self._live_image.position - image.position)
             self._enter(PersistentState.ATTEMPT_SWITCH)
             return 1
         count = image.controlled_poll(self._assembler, limit)
         self.position = image.position
-        if self._live is None and self._live_asked is None and self._is_caught_up():
-            self._ask_live()
+        if not self._live.is_wanted and self._is_caught_up():
+            self._live.ask()
         return count
 
     def _is_caught_up(self) -> bool:
         """Whether the replay is near enough to what is recorded; asks the archive now and then."""
-        assert self._session is not None
         if self._asking is None:
             if self._max_recorded is not None and self.position < self._max_recorded:
                 return False
             recording_id = self._params.recording_id
-            self._asking = listing.max_recorded_position(self._session, recording_id)
+            self._asking = listing.max_recorded_position(self._archive.session, recording_id)
         is_done, found = finished(self._asking)
         if not is_done or found is None:
             return False
@@ -372,36 +328,10 @@ class PersistentSubscription:
             return 1
         return count
 
-    def _ask_live(self) -> None:
-        self._live_asked = self._aeron.async_add_subscription(
-            self._params.live_channel, self._params.live_stream_id
-        )
-
-    def _look_for_live(self) -> None:
-        """Take the live subscription once it is there, and say so once if nothing comes of it."""
-        if self._live is None and self._live_asked is not None:
-            asked, self._live_asked = self._live_asked, None
-            self._live = self._aeron.get_subscription(asked)
-            if self._live is None:
-                self._live_asked = asked
-            else:
-                self._live_deadline_ns = self._deadline_ns()
-        if self._live is None or self._live.images or not self._live_deadline_ns:
-            return
-        if self._clock.now_ns() > self._live_deadline_ns:
-            self._live_deadline_ns = 0
-            self._tell(
-                ArchiveTimeoutError(
-                    f"nobody publishes on {self._params.live_channel} stream "
-                    f"{self._params.live_stream_id}, or it does not arrive; waiting on"
-                )
-            )
-
     def _await_live(self) -> int:
-        self._look_for_live()
-        if self._live is None or not self._live.images:
+        image = self._live.image()
+        if image is None:
             return 0
-        image = self._live.images[0]
         self._last_live_position = max(self._last_live_position, image.position)
         if 0 <= self.position < image.position:
             self._describe_again()
@@ -413,15 +343,12 @@ class PersistentSubscription:
             self._join_live(image)
         return 1
 
-    def _deadline_ns(self) -> int:
-        return self._clock.now_ns() + self._context.message_timeout_ns
-
     def _describe_again(self) -> None:
         """Go back to the recording, on a new session if need be, for what comes after."""
         self._release_streams()
-        is_there = self._is_connected
+        is_there = self._archive.is_connected
         if not is_there:
-            self._release_session()
+            self._archive.close()
         self._enter(
             PersistentState.SEND_LIST_RECORDING_REQUEST
             if is_there
@@ -438,28 +365,18 @@ class PersistentSubscription:
         self._replayed = self._replay_image = None
 
     def _close_live(self) -> None:
-        if self._live_asked is not None:
-            self._aeron.abandon(self._live_asked)
-        if self._live is not None:
-            self._live.close()
-        self._live = self._live_asked = self._live_image = None
+        self._live.close()
+        self._live_image = None
         self._difference.set(I64_MIN)
 
     def _release_streams(self) -> None:
         self._close_replay()
         self._close_live()
 
-    def _release_session(self) -> None:
-        if self._connecting is not None:
-            self._connecting.close()
-        if self._session is not None:
-            self._session.close()
-        self._connecting = self._session = None
-
     def _release(self) -> None:
         if not self._aeron.is_closed:
             self._release_streams()
-        self._release_session()
+        self._archive.close()
 
     def close(self) -> None:
         """Stop reading and let go of everything. May be called again."""
