@@ -388,13 +388,16 @@ def test_events_tell_everybody(own_archive):
     )
     events = RecordingEvents(subscription, handlers)
     until(lambda: subscription.is_connected, "the stream of events")
+
+    def told():
+        events.poll()
+        return True
+
     with Client.of(archive) as client:
         recording_id, publication, _ = recorded(client, 10)
-        until(
-            lambda: events.poll() or (progress and progress[-1].position == 10 * FRAME), "progress"
-        )
+        until(lambda: told() and progress and progress[-1].position == 10 * FRAME, "progress")
         client.stop_recording_publication(publication)
-        until(lambda: events.poll() or stopped, "the end")
+        until(lambda: told() and stopped, "the end")
     assert [(each.recording_id, each.stream_id, each.channel) for each in started] == [
         (recording_id, publication.stream_id, f"{IPC}|session-id={publication.session_id}")
     ]
