@@ -1,0 +1,59 @@
+"""The client of an archive: record, replay, list, cut, copy, over a control session.
+
+    from driver.archive.client import AeronArchive, ArchiveContext
+
+    context = ArchiveContext(
+        control_request_channel="aeron:udp?endpoint=localhost:8010",
+        control_response_channel="aeron:udp?endpoint=localhost:0",
+    )
+    with Aeron(directory) as aeron, AeronArchive.connect(aeron, context) as archive:
+        archive.start_recording("aeron:ipc", 1001)
+
+It speaks to any archive of Aeron as well as to ours, and knows nothing of files.
+"""
+
+from driver.archive.client.archive import AeronArchive
+from driver.archive.client.asynchronous import AsyncAeronArchive
+from driver.archive.client.connecting import Connecting, ConnectState
+from driver.archive.client.context import ArchiveContext, from_environment
+from driver.archive.client.errors import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
+from driver.archive.client.operations.replay import ReplayParams, session_id_of
+from driver.archive.client.operations.replication import ReplicationParams
+from driver.archive.client.operations.segments import segment_base_position
+from driver.archive.client.persistent_setup import (
+    FROM_LIVE,
+    FROM_START,
+    FailureReason,
+    PersistentParams,
+    PersistentState,
+)
+from driver.archive.client.persistent_subscription import PersistentHandlers, PersistentSubscription
+from driver.archive.client.recording_events import RecordingEventHandlers, RecordingEvents
+from driver.archive.client.replay_merge import MergeState, ReplayMerge
+
+__all__ = [
+    "FROM_LIVE",
+    "FROM_START",
+    "AeronArchive",
+    "ArchiveClosedError",
+    "ArchiveContext",
+    "ArchiveError",
+    "ArchiveTimeoutError",
+    "AsyncAeronArchive",
+    "ConnectState",
+    "Connecting",
+    "FailureReason",
+    "MergeState",
+    "PersistentHandlers",
+    "PersistentParams",
+    "PersistentState",
+    "PersistentSubscription",
+    "RecordingEventHandlers",
+    "RecordingEvents",
+    "ReplayMerge",
+    "ReplayParams",
+    "ReplicationParams",
+    "from_environment",
+    "segment_base_position",
+    "session_id_of",
+]

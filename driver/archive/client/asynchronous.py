@@ -1,0 +1,155 @@
+"""The same client for asyncio: each call is awaited, and other tasks run meanwhile.
+
+    archive = await AsyncAeronArchive.connect(aeron, context)
+    subscription = await archive.replay(recording_id, "aeron:ipc", 1002)
+    async for message in subscription:
+        print(message.payload)
+
+Several tasks may ask at once; each gets the answer to its own request. A call that is cancelled
+forgets its answer, but what it asked for is done.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import update_wrapper
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from driver.archive.client.connecting import Connecting
+from driver.archive.client.context import ArchiveContext
+from driver.archive.client.control_session import ControlSession
+from driver.archive.client.operations import listing, recording, replication, segments
+from driver.archive.client.operations import replay as replaying
+from driver.archive.client.operations.replay import EVERYTHING, ReplayParams
+from driver.archive.client.session_holder import SessionHolder
+from driver.archive.client.turns import Turns, finished, until
+from driver.base.clock import Clock
+from driver.client import Aeron, AsyncPublication, AsyncSubscription
+from driver.client.asynchronous import Patience
+
+_P = ParamSpec("_P")
+_RESULT = TypeVar("_RESULT")
+
+
+async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
+    """Take turns until the operation is done, letting other tasks run between them."""
+    patience = Patience()
+    try:
+        while True:
+            is_done, value = finished(turns)
+            if is_done:
+                return value  # type: ignore[return-value]  # a result of its own may be None
+            if aeron.context.use_conductor_agent_invoker:
+                aeron.invoke()
+            await patience.wait()
+    finally:
+        turns.close()
+
+
+def _awaiting(
+    operation: Callable[Concatenate[ControlSession, _P], Turns[_RESULT]],
+) -> "Callable[Concatenate[AsyncAeronArchive, _P], Awaitable[_RESULT]]":
+    """An operation as a method that is awaited."""
+
+    async def method(
+        archive: "AsyncAeronArchive", /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> _RESULT:
+        return await archive.run(operation(archive.session, *args, **kwargs))
+
+    update_wrapper(method, operation)
+    return method
+
+
+class AsyncAeronArchive(SessionHolder):
+    """One session with one archive; for the tasks of one event loop."""
+
+    @classmethod
+    async def connect(
+        cls, aeron: Aeron, context: ArchiveContext, clock: Clock | None = None
+    ) -> Self:
+        """Open a session over this client of a media driver, which stays the caller's.
+
+        Raises ArchiveTimeoutError, ArchiveError, ConfigurationError
+        """
+        connecting = Connecting(aeron, context, clock)
+        try:
+            return cls(await run(aeron, until(connecting.poll)))
+        except BaseException:
+            connecting.close()
+            raise
+
+    async def run(self, turns: Turns[_RESULT]) -> _RESULT:
+        """Await an operation of this session."""
+        try:
+            return await run(self.aeron, turns)
+        finally:
+            self.session.report_unclaimed()
+
+    async def add_recorded_publication(self, channel: str, stream_id: int) -> AsyncPublication:
+        """A publication that is recorded from its beginning."""
+        adding = recording.add_recorded_publication(self.session, channel, stream_id)
+        return AsyncPublication(await self.run(adding))
+
+    async def add_recorded_exclusive_publication(
+        self, channel: str, stream_id: int
+    ) -> AsyncPublication:
+        """The same for one writing task."""
+        adding = recording.add_recorded_exclusive_publication(self.session, channel, stream_id)
+        return AsyncPublication(await self.run(adding))
+
+    async def replay(
+        self, recording_id: int, channel: str, stream_id: int, params: ReplayParams = EVERYTHING
+    ) -> AsyncSubscription:
+        """Send a recording to us. Returns the subscription that receives it and nothing else."""
+        starting = replaying.replay(self.session, recording_id, channel, stream_id, params)
+        return AsyncSubscription(await self.run(starting))
+
+    start_recording = _awaiting(recording.start_recording)
+    extend_recording = _awaiting(recording.extend_recording)
+    stop_recording = _awaiting(recording.stop_recording)
+    try_stop_recording = _awaiting(recording.try_stop_recording)
+    stop_recording_subscription = _awaiting(recording.stop_recording_subscription)
+    try_stop_recording_subscription = _awaiting(recording.try_stop_recording_subscription)
+    stop_recording_by_identity = _awaiting(recording.stop_recording_by_identity)
+    stop_recording_publication = _awaiting(recording.stop_recording_publication)
+
+    start_replay = _awaiting(replaying.start_replay)
+    stop_replay = _awaiting(replaying.stop_replay)
+    stop_all_replays = _awaiting(replaying.stop_all_replays)
+    request_replay_token = _awaiting(replaying.request_replay_token)
+
+    list_recordings = _awaiting(listing.list_recordings)
+    list_recordings_for_uri = _awaiting(listing.list_recordings_for_uri)
+    list_recording = _awaiting(listing.list_recording)
+    list_recording_subscriptions = _awaiting(listing.list_recording_subscriptions)
+    find_last_matching_recording = _awaiting(listing.find_last_matching_recording)
+    start_position = _awaiting(listing.start_position)
+    stop_position = _awaiting(listing.stop_position)
+    recording_position = _awaiting(listing.recording_position)
+    max_recorded_position = _awaiting(listing.max_recorded_position)
+    ask_archive_id = _awaiting(listing.archive_id)
+
+    truncate_recording = _awaiting(segments.truncate_recording)
+    purge_recording = _awaiting(segments.purge_recording)
+    detach_segments = _awaiting(segments.detach_segments)
+    delete_detached_segments = _awaiting(segments.delete_detached_segments)
+    purge_segments = _awaiting(segments.purge_segments)
+    attach_segments = _awaiting(segments.attach_segments)
+    migrate_segments = _awaiting(segments.migrate_segments)
+    update_channel = _awaiting(segments.update_channel)
+
+    replicate = _awaiting(replication.replicate)
+    stop_replication = _awaiting(replication.stop_replication)
+    try_stop_replication = _awaiting(replication.try_stop_replication)
+
+    keep_alive = _awaiting(ControlSession.keep_alive)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

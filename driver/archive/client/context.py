@@ -1,0 +1,147 @@
+"""Every setting of an archive's client: its unit, default, bounds and variable.
+
+    credentials    for the first request           () -> bytes
+    challenge      the answer to a challenge       (bytes) -> bytes
+
+A context is a value; `conclude` checks it whole. The environment is read by `from_environment`.
+Source: archive-protocol 2.2, 2.3, 8.2; Aeron 1.53.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from driver.archive.client.errors import ArchiveError
+from driver.archive.protocol.responses import RecordingSignalEvent
+from driver.base.errors import ConfigurationError
+from driver.channel import uri, uri_value
+
+ErrorHandler = Callable[[ArchiveError], object]
+SignalHandler = Callable[[RecordingSignalEvent], object]
+ChallengeHandler = Callable[[bytes], bytes]
+
+CLIENT_NAME_LENGTH_MAX = 100
+TERM_LENGTH_MIN, TERM_LENGTH_MAX = 64 * 1024, 1 << 30
+_TRUE, _FALSE = ("true", "1", "on"), ("false", "0", "off")
+
+
+def no_challenge(challenge: bytes) -> bytes:
+    """The answer of a client that expects no challenge: no credentials."""
+    return b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchiveContext:
+    """The settings of one client of an archive."""
+
+    control_request_channel: str = ""
+    """Where the archive hears us; must be given. AERON_ARCHIVE_CONTROL_CHANNEL."""
+    control_request_stream_id: int = 10
+    """AERON_ARCHIVE_CONTROL_STREAM_ID."""
+    control_response_channel: str = ""
+    """Where we hear the archive; must be given. AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL."""
+    control_response_stream_id: int = 20
+    """AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID."""
+    control_term_buffer_length: int = 64 * 1024
+    """Of both channels where they name none: 64 KiB to 1 GiB.
+    AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH."""
+    control_term_buffer_sparse: bool = True
+    """AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE."""
+    control_mtu_length: int = 1408
+    """Of both channels where they name none. AERON_ARCHIVE_CONTROL_MTU_LENGTH."""
+    recording_events_channel: str = ""
+    """Where the archive tells everybody of its recordings.
+    AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL."""
+    recording_events_stream_id: int = 30
+    """AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID."""
+    message_timeout_ns: int = 10_000_000_000
+    """How long connecting, and each answer, may take; at least 1 ms.
+    AERON_ARCHIVE_MESSAGE_TIMEOUT."""
+    message_retry_attempts: int = 3
+    """How often a request is offered before the call fails; at least 1.
+    AERON_ARCHIVE_MESSAGE_RETRY_ATTEMPTS."""
+    client_name: str = ""
+    """Shown in the archive's counters; at most 100 characters. AERON_ARCHIVE_CLIENT_NAME."""
+    credentials: bytes = b""
+    """Sent with the request to connect."""
+    on_challenge: ChallengeHandler = no_challenge
+    """Asked for other credentials when the archive wants them."""
+    on_recording_signal: SignalHandler | None = None
+    """Told what happens to the recordings that this session started."""
+    error_handler: ErrorHandler | None = None
+    """Told of errors that belong to no call, when they come while an answer is awaited. None:
+    they wait for `poll_for_error_response`."""
+
+    def conclude(self) -> "ArchiveContext":
+        """Check every setting; all failures are reported together."""
+        failures = []
+        for name in ("control_request_channel", "control_response_channel"):
+            text = getattr(self, name)
+            if not text:
+                failures.append(f"{name} is not set, but an archive is reached by it")
+                continue
+            try:
+                uri.parse(text)
+            except ConfigurationError as error:
+                failures.append(f"{name}: {error}")
+        length = self.control_term_buffer_length
+        if not TERM_LENGTH_MIN <= length <= TERM_LENGTH_MAX or length & (length - 1):
+            failures.append(
+                f"control_term_buffer_length is {length}, but must be a power of two "
+                f"from {TERM_LENGTH_MIN} to {TERM_LENGTH_MAX}"
+            )
+        for name, floor in (("message_timeout_ns", 1_000_000), ("message_retry_attempts", 1)):
+            if getattr(self, name) < floor:
+                failures.append(f"{name} is {getattr(self, name)}, but must be at least {floor}")
+        if len(self.client_name) > CLIENT_NAME_LENGTH_MAX:
+            failures.append(
+                f"client_name has {len(self.client_name)} characters, "
+                f"but may have at most {CLIENT_NAME_LENGTH_MAX}"
+            )
+        if failures:
+            raise ConfigurationError("; ".join(failures))
+        return self
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _parse_bool(name: str, text: str) -> bool:
+    if text not in _TRUE + _FALSE:
+        raise ConfigurationError(f"{name}={text}: expected true or false")
+    return text in _TRUE
+
+
+_VARIABLES: dict[str, tuple[str, Callable[[str, str], Any]]] = {
+    "control_request_channel": ("CONTROL_CHANNEL", _text),
+    "control_request_stream_id": ("CONTROL_STREAM_ID", uri_value.parse_int32),
+    "control_response_channel": ("CONTROL_RESPONSE_CHANNEL", _text),
+    "control_response_stream_id": ("CONTROL_RESPONSE_STREAM_ID", uri_value.parse_int32),
+    "control_term_buffer_length": ("CONTROL_TERM_BUFFER_LENGTH", uri_value.parse_size),
+    "control_term_buffer_sparse": ("CONTROL_TERM_BUFFER_SPARSE", _parse_bool),
+    "control_mtu_length": ("CONTROL_MTU_LENGTH", uri_value.parse_size),
+    "recording_events_channel": ("RECORDING_EVENTS_CHANNEL", _text),
+    "recording_events_stream_id": ("RECORDING_EVENTS_STREAM_ID", uri_value.parse_int32),
+    "message_timeout_ns": ("MESSAGE_TIMEOUT", uri_value.parse_duration_ns),
+    "message_retry_attempts": ("MESSAGE_RETRY_ATTEMPTS", uri_value.parse_int32),
+    "client_name": ("CLIENT_NAME", _text),
+}
+PREFIX = "AERON_ARCHIVE_"
+
+
+def from_environment(
+    environment: Mapping[str, str] | None = None, **overrides: Any
+) -> ArchiveContext:
+    """Read the settings that have variables, the process's by default; `overrides` win.
+
+    Raises ConfigurationError naming the variable that cannot be read.
+    """
+    environment = os.environ if environment is None else environment
+    settings = {
+        field_name: parse(PREFIX + variable, environment[PREFIX + variable])
+        for field_name, (variable, parse) in _VARIABLES.items()
+        if field_name not in overrides and environment.get(PREFIX + variable)
+    }
+    return ArchiveContext(**(settings | overrides))

@@ -1,0 +1,261 @@
+"""Making ready what a persistent subscription reads from: a session, a descriptor, a replay.
+
+    AWAIT_ARCHIVE_CONNECTION -> SEND / AWAIT_LIST_RECORDING -> a replay, by the kind of its channel
+
+    session specific    SEND / AWAIT_REPLAY -> ADD / AWAIT_REPLAY_SUBSCRIPTION
+    dynamic port        ADD / AWAIT_REPLAY_SUBSCRIPTION -> AWAIT_REPLAY_CHANNEL_ENDPOINT
+                          -> SEND / AWAIT_REPLAY
+    response channel    ADD / AWAIT_REPLAY_SUBSCRIPTION -> ADD / AWAIT_REQUEST_PUBLICATION
+                          -> SEND / AWAIT_REPLAY_TOKEN -> SEND / AWAIT_REPLAY
+
+The numbers of the states are seen from outside, in a counter. Source: archive-protocol 6.2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+from typing import TypeVar
+
+from driver.archive.client import control_channels
+from driver.archive.client.control_session import ControlSession
+from driver.archive.client.errors import ArchiveError
+from driver.archive.client.operations import listing
+from driver.archive.client.operations import replay as replaying
+from driver.archive.client.operations.replay import ReplayParams, session_id_of
+from driver.archive.client.turns import Turns, finished, until
+from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.base.errors import ConfigurationError
+from driver.channel import uri, uri_param
+from driver.channel.uri import ChannelUri
+from driver.client import Image, Subscription
+
+_RESULT = TypeVar("_RESULT")
+
+FROM_START = -1
+FROM_LIVE = -2
+
+
+class PersistentState(IntEnum):
+    """Where a persistent subscription stands."""
+
+    AWAIT_ARCHIVE_CONNECTION = 0
+    SEND_LIST_RECORDING_REQUEST = 1
+    AWAIT_LIST_RECORDING_RESPONSE = 2
+    SEND_REPLAY_REQUEST = 3
+    AWAIT_REPLAY_RESPONSE = 4
+    ADD_REPLAY_SUBSCRIPTION = 5
+    AWAIT_REPLAY_SUBSCRIPTION = 6
+    AWAIT_REPLAY_CHANNEL_ENDPOINT = 7
+    ADD_REQUEST_PUBLICATION = 8
+    AWAIT_REQUEST_PUBLICATION = 9
+    SEND_REPLAY_TOKEN_REQUEST = 10
+    AWAIT_REPLAY_TOKEN = 11
+    REPLAY = 12
+    ATTEMPT_SWITCH = 13
+    ADD_LIVE_SUBSCRIPTION = 14
+    AWAIT_LIVE = 15
+    LIVE = 16
+    FAILED = 17
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersistentParams:
+    """What is read: a recording, and the live stream that it is of."""
+
+    recording_id: int
+    live_channel: str
+    live_stream_id: int
+    replay_channel: str
+    replay_stream_id: int
+    start_position: int = FROM_LIVE
+    """Where to begin; FROM_START (-1) where the recording does, FROM_LIVE (-2) with what comes."""
+
+    def conclude(self) -> "PersistentParams":
+        """Check every setting; all failures are reported together."""
+        failures = []
+        if self.recording_id < 0:
+            failures.append(f"recording_id is {self.recording_id}, but must be at least 0")
+        if self.start_position < FROM_LIVE:
+            failures.append(f"start_position is {self.start_position}, but must be at least -2")
+        for name in ("live_channel", "replay_channel"):
+            try:
+                uri.parse(getattr(self, name))
+            except ConfigurationError as error:
+                failures.append(f"{name}: {error}")
+        if failures:
+            raise ConfigurationError("; ".join(failures))
+        return self
+
+
+class FailureReason(Enum):
+    """Why a persistent subscription has come to its end."""
+
+    GENERIC = auto()
+    RECORDING_NOT_FOUND = auto()
+    STREAM_ID_MISMATCH = auto()
+    INVALID_START_POSITION = auto()
+
+
+class StreamMismatchError(ArchiveError):
+    """The recording is of another stream than the live one."""
+
+
+def reason_of(error: Exception) -> FailureReason:
+    """Of what kind a failure is."""
+    if isinstance(error, StreamMismatchError):
+        return FailureReason.STREAM_ID_MISMATCH
+    if isinstance(error, ArchiveError):
+        if error.code == ErrorCode.UNKNOWN_RECORDING:
+            return FailureReason.RECORDING_NOT_FOUND
+        if error.code == ErrorCode.INVALID_POSITION:
+            return FailureReason.INVALID_START_POSITION
+    return FailureReason.GENERIC
+
+
+def checked(
+    params: PersistentParams, found: RecordingDescriptor | None, position: int, reached: int
+) -> RecordingDescriptor:
+    """The descriptor, where it can be gone on with. Raises ArchiveError.
+
+    `position` is where to go on, `reached` how far the stream was seen, live or not.
+    """
+    recording_id = params.recording_id
+    if found is None:
+        raise ArchiveError(f"recording {recording_id} is unknown", ErrorCode.UNKNOWN_RECORDING)
+    if found.stream_id != params.live_stream_id:
+        raise StreamMismatchError(
+            f"recording {recording_id} is of stream {found.stream_id}, "
+            f"expected {params.live_stream_id}"
+        )
+    is_stopped = found.stop_position != NULL_VALUE
+    if 0 <= position < found.start_position or (is_stopped and reached > found.stop_position):
+        raise ArchiveError(
+            f"recording {recording_id} has positions {found.start_position} to "
+            f"{found.stop_position}, expected {reached} to be one of them",
+            ErrorCode.INVALID_POSITION,
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A replay that the archive has agreed to, and where it arrives."""
+
+    subscription: Subscription
+    session_id: int
+
+    @property
+    def image(self) -> Image | None:
+        """The replay's image, once it is there."""
+        return self.subscription.image_by_session_id(self.session_id)
+
+
+class PersistentSetup:
+    """The ways to a descriptor and a replay; `enter` is told of each state on the way."""
+
+    def __init__(
+        self, params: PersistentParams, enter: Callable[[PersistentState], object]
+    ) -> None:
+        self._params, self._enter = params, enter
+        channel = uri.parse(params.replay_channel).with_param(uri_param.REJOIN, False)
+        self._channel: ChannelUri = channel
+        self._is_response = control_channels.is_response_channel(params.replay_channel)
+        endpoint = channel.get(uri_param.ENDPOINT) or ""
+        self._is_dynamic = channel.is_udp and endpoint.endswith(":0") and not self._is_response
+
+    def _through(
+        self, first: PersistentState, then: PersistentState, turns: Turns[_RESULT]
+    ) -> Turns[_RESULT]:
+        """One operation: in a first state until it is asked for, in a second until it is there."""
+        self._enter(first)
+        is_done, value = finished(turns)
+        if is_done:
+            return value  # type: ignore[return-value]  # an operation's own result may be None
+        self._enter(then)
+        yield
+        return (yield from turns)
+
+    def describe(self, session: ControlSession) -> Turns[RecordingDescriptor | None]:
+        """The recording's descriptor; None where the archive does not know it."""
+        found: list[RecordingDescriptor] = []
+        yield from self._through(
+            PersistentState.SEND_LIST_RECORDING_REQUEST,
+            PersistentState.AWAIT_LIST_RECORDING_RESPONSE,
+            listing.list_recording(session, self._params.recording_id, found.append),
+        )
+        return found[0] if found else None
+
+    def replay(self, session: ControlSession, position: int) -> Turns[Replayed]:
+        """A replay from a position to wherever the recording ends."""
+        if self._is_response:
+            return (yield from self._by_response(session, position))
+        if self._is_dynamic:
+            return (yield from self._to_a_found_port(session, position))
+        started = yield from self._start(session, position, str(self._channel))
+        session_id = session_id_of(started)
+        own = str(self._channel.with_param(uri_param.SESSION_ID, session_id))
+        subscription = yield from self._subscribe(session, own)
+        return Replayed(subscription, session_id)
+
+    def _to_a_found_port(self, session: ControlSession, position: int) -> Turns[Replayed]:
+        subscription = yield from self._subscribe(session, str(self._channel))
+        try:
+            self._enter(PersistentState.AWAIT_REPLAY_CHANNEL_ENDPOINT)
+            channel = yield from until(subscription.try_resolve_channel_endpoint_port)
+            started = yield from self._start(session, position, channel)
+        except BaseException:
+            subscription.close()
+            raise
+        return Replayed(subscription, session_id_of(started))
+
+    def _by_response(self, session: ControlSession, position: int) -> Turns[Replayed]:
+        subscription = yield from self._subscribe(session, str(self._channel))
+        try:
+            publication = yield from self._through(
+                PersistentState.ADD_REQUEST_PUBLICATION,
+                PersistentState.AWAIT_REQUEST_PUBLICATION,
+                replaying.request_publication(session, subscription.registration_id),
+            )
+            try:
+                token = yield from self._through(
+                    PersistentState.SEND_REPLAY_TOKEN_REQUEST,
+                    PersistentState.AWAIT_REPLAY_TOKEN,
+                    replaying.request_replay_token(session, self._params.recording_id),
+                )
+                answer = yield from self._through(
+                    PersistentState.SEND_REPLAY_REQUEST,
+                    PersistentState.AWAIT_REPLAY_RESPONSE,
+                    replaying.replay_with_token(
+                        session, publication, token, self._params.recording_id,
+                        str(self._channel), self._params.replay_stream_id,
+                        ReplayParams(position=position),
+                    ),
+                )  # fmt: skip
+            finally:
+                publication.close()
+        except BaseException:
+            subscription.close()
+            raise
+        return Replayed(subscription, session_id_of(answer.relevant_id))
+
+    def _start(self, session: ControlSession, position: int, channel: str) -> Turns[int]:
+        return (
+            yield from self._through(
+                PersistentState.SEND_REPLAY_REQUEST,
+                PersistentState.AWAIT_REPLAY_RESPONSE,
+                replaying.start_replay(
+                    session, self._params.recording_id, channel, self._params.replay_stream_id,
+                    ReplayParams(position=position),
+                ),
+            )
+        )  # fmt: skip
+
+    def _subscribe(self, session: ControlSession, channel: str) -> Turns[Subscription]:
+        return (
+            yield from self._through(
+                PersistentState.ADD_REPLAY_SUBSCRIPTION,
+                PersistentState.AWAIT_REPLAY_SUBSCRIPTION,
+                replaying.subscribed(session, channel, self._params.replay_stream_id),
+            )
+        )

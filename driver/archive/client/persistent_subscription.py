@@ -1,0 +1,388 @@
+"""One stream from any position to the present and on, whatever happens to archive and publisher.
+
+      set-up --> REPLAY --> ATTEMPT_SWITCH --> LIVE
+        ^           |  replay or live gone |     | live gone
+        `-----------+----------------------+-----'
+
+What the publisher sends live is read live; what came before, or was missed, is read from its
+recording. Replay and live stream are two images here: near the present both are read, the live one
+without being handed out, until they meet at one position. Every message is handed out once and in
+order. Connection and replay are set up again as often as it takes; what cannot become better
+(a recording that is unknown, a position that it does not have) is the end.
+
+The settings of the archive's client are for one subscription only. Source: archive-protocol 6.2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from driver.archive.client.context import ArchiveContext
+from driver.archive.client.errors import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
+from driver.archive.client.operations import listing
+from driver.archive.client.persistent_link import ArchiveLink
+from driver.archive.client.persistent_live import LiveStream
+from driver.archive.client.persistent_setup import (
+    FROM_LIVE,
+    FROM_START,
+    FailureReason,
+    PersistentParams,
+    PersistentSetup,
+    PersistentState,
+    Replayed,
+    checked,
+    reason_of,
+)
+from driver.archive.client.turns import Turns, finished
+from driver.archive.protocol.codes import NULL_VALUE
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.base.clock import Clock, SystemClock
+from driver.channel.uri_value import I64_MIN
+from driver.client import (
+    Action,
+    Aeron,
+    Header,
+    Image,
+    ImageControlledFragmentAssembler,
+    RegistrationError,
+)
+from driver.client.fragment_reader import ControlledHandler, FragmentHandler
+from driver.command.command_type import ErrorCode as DriverErrorCode
+
+STATE_TYPE_ID, DIFFERENCE_TYPE_ID, LEFT_TYPE_ID, JOINED_TYPE_ID = 114, 115, 116, 117
+
+_WITHOUT_ARCHIVE = (
+    PersistentState.AWAIT_ARCHIVE_CONNECTION,
+    PersistentState.ATTEMPT_SWITCH,
+    PersistentState.LIVE,
+)
+"""Where an archive that is gone is not missed."""
+
+
+def _may_pass(error: ArchiveError | RegistrationError) -> bool:
+    """Whether the same may go well another time."""
+    if isinstance(error, RegistrationError):
+        return error.code == DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
+    return isinstance(error, ArchiveTimeoutError | ArchiveClosedError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersistentHandlers:
+    """Who is told what; None: nobody."""
+
+    on_live_joined: Callable[[], object] | None = None
+    on_live_left: Callable[[], object] | None = None
+    on_error: Callable[[Exception], object] | None = None
+    """Of what is the end, see `failure`, and of what is tried again."""
+
+
+class PersistentSubscription:
+    """One stream, old and new; `poll` is its duty cycle, on one thread."""
+
+    def __init__(
+        self,
+        aeron: Aeron,
+        context: ArchiveContext,
+        params: PersistentParams,
+        handlers: PersistentHandlers | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Raises ConfigurationError, RegistrationError."""
+        self._aeron, self._context, self._params = aeron, context.conclude(), params.conclude()
+        self._handlers, self._clock = handlers or PersistentHandlers(), clock or SystemClock()
+        names = (
+            f"{params.replay_stream_id} {params.replay_channel} "
+            f"{params.live_stream_id} {params.live_channel}"
+        )
+        self._state_counter, self._difference, self._left, self._joined = (
+            aeron.add_counter(type_id, b"", f"Persistent Subscription {name}: {names}"[:380])
+            for type_id, name in (
+                (STATE_TYPE_ID, "State"), (DIFFERENCE_TYPE_ID, "Join Difference"),
+                (LEFT_TYPE_ID, "Live Left Count"), (JOINED_TYPE_ID, "Live Joined Count"),
+            )
+        )  # fmt: skip
+        self._difference.set(I64_MIN)
+        self.state = PersistentState.AWAIT_ARCHIVE_CONNECTION
+        self.position = params.start_position
+        """How far was handed out; what was asked for while that is nothing."""
+        self.failure: Exception | None = None
+        """Why nothing more will come."""
+        self._setup = PersistentSetup(params, self._enter)
+        self._archive = ArchiveLink(aeron, context, self._clock, self._tell)
+        self._describing: Turns[RecordingDescriptor | None] | None = None
+        self._starting: Turns[Replayed] | None = None
+        self._asking: Turns[int] | None = None
+        self._max_recorded: int | None = None
+        self._term_length = 0
+        self._replayed: Replayed | None = None
+        self._replay_image: Image | None = None
+        self._live = LiveStream(aeron, params, self._clock, context.message_timeout_ns, self._tell)
+        self._live_image: Image | None = None
+        self._image_deadline_ns = 0
+        self._last_live_position = NULL_VALUE
+        self._assembler = ImageControlledFragmentAssembler(self._hand_out)
+        self._handler: ControlledHandler = lambda payload, header: None
+        self.is_closed = False
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the live stream is read, and nothing else."""
+        return self.state is PersistentState.LIVE
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether the recording is read."""
+        return self.state in (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing more will come, see `failure`."""
+        return self.state is PersistentState.FAILED
+
+    @property
+    def reason(self) -> FailureReason | None:
+        """Of what kind the failure is; None where nothing has failed."""
+        return None if self.failure is None else reason_of(self.failure)
+
+    def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
+        """One duty cycle; whole messages are handed out. Returns an amount of work."""
+
+        def controlled(payload: memoryview, header: Header) -> Action:
+            handler(payload, header)
+            return Action.CONTINUE
+
+        return self.controlled_poll(controlled, fragment_limit)
+
+    def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
+        """`poll` whose handler answers each message with an Action."""
+        if self.is_closed or self.has_failed:
+            return 0
+        self._handler = handler
+        try:
+            return self._work(fragment_limit)
+        except (ArchiveError, RegistrationError) as error:
+            if _may_pass(error):
+                self._tell(error)
+                self._describe_again()
+            else:
+                self._fail(error)
+        return 1
+
+    def _hand_out(self, payload: memoryview, header: Header) -> Action | None:
+        return self._handler(payload, header)
+
+    def _enter(self, state: PersistentState) -> None:
+        self.state = state
+        self._state_counter.set(int(state))
+
+    def _tell(self, error: Exception) -> None:
+        if self._handlers.on_error is not None:
+            self._handlers.on_error(error)
+
+    def _fail(self, error: Exception) -> None:
+        self.failure = error
+        self._release()
+        self._enter(PersistentState.FAILED)
+        self._tell(error)
+
+    def _work(self, limit: int) -> int:
+        self._archive.listen()
+        if self.state not in _WITHOUT_ARCHIVE and not self._archive.is_connected:
+            raise ArchiveClosedError("persistent subscription: the archive is gone")
+        match self.state:
+            case PersistentState.REPLAY:
+                return self._replay(limit)
+            case PersistentState.ATTEMPT_SWITCH:
+                return self._attempt_switch(limit)
+            case PersistentState.LIVE:
+                return self._read_live(limit)
+            case PersistentState.ADD_LIVE_SUBSCRIPTION:
+                self._live.ask()
+                self._enter(PersistentState.AWAIT_LIVE)
+                return 1
+            case PersistentState.AWAIT_LIVE:
+                return self._await_live()
+            case PersistentState.AWAIT_ARCHIVE_CONNECTION:
+                return self._connect()
+        return self._set_up()
+
+    def _connect(self) -> int:
+        if not self._archive.connect():
+            return 0
+        self._enter(PersistentState.SEND_LIST_RECORDING_REQUEST)
+        return 1
+
+    def _set_up(self) -> int:
+        """One turn of the listing, or of making a replay."""
+        if self._starting is not None:
+            is_done, replayed = finished(self._starting)
+            if is_done:
+                self._starting, self._replayed = None, replayed
+                self._image_deadline_ns = self._clock.now_ns() + self._context.message_timeout_ns
+                self._enter(PersistentState.REPLAY)
+            return int(is_done)
+        if self._describing is None:
+            self._describing = self._setup.describe(self._archive.session)
+        is_done, found = finished(self._describing)
+        if not is_done:
+            return 0
+        self._describing = None
+        reached = max(self._last_live_position, self.position)
+        self._begin_at(checked(self._params, found, self.position, reached))
+        return 1
+
+    def _begin_at(self, found: RecordingDescriptor) -> None:
+        self._term_length, self._max_recorded = found.term_buffer_length, None
+        if self.position == FROM_START:
+            self.position = found.start_position
+        if self.position in (FROM_LIVE, found.stop_position):
+            self._enter(PersistentState.ADD_LIVE_SUBSCRIPTION)
+            return
+        self._starting = self._setup.replay(self._archive.session, self.position)
+        self._enter(PersistentState.SEND_REPLAY_REQUEST)
+
+    def _replay(self, limit: int) -> int:
+        assert self._replayed is not None
+        if self._replay_image is None:
+            self._replay_image = self._replayed.image
+            if self._replay_image is None and self._clock.now_ns() > self._image_deadline_ns:
+                raise ArchiveTimeoutError("persistent subscription: the replay did not arrive")
+            return int(self._replay_image is not None)
+        image = self._replay_image
+        if image.is_closed:
+            self._describe_again()
+            return 1
+        self._live_image = self._live.image()
+        if self._live_image is not None:
+            self._difference.set(self._live_image.position - image.position)
+            self._enter(PersistentState.ATTEMPT_SWITCH)
+            return 1
+        count = image.controlled_poll(self._assembler, limit)
+        self.position = image.position
+        if not self._live.is_wanted and self._is_caught_up():
+            self._live.ask()
+        return count
+
+    def _is_caught_up(self) -> bool:
+        """Whether the replay is near enough to what is recorded; asks the archive now and then."""
+        if self._asking is None:
+            if self._max_recorded is not None and self.position < self._max_recorded:
+                return False
+            recording_id = self._params.recording_id
+            self._asking = listing.max_recorded_position(self._archive.session, recording_id)
+        is_done, found = finished(self._asking)
+        if not is_done or found is None:
+            return False
+        self._asking, self._max_recorded = None, found
+        return self.position >= found - self._term_length // 4
+
+    def _attempt_switch(self, limit: int) -> int:
+        replay, live = self._replay_image, self._live_image
+        assert replay is not None
+        assert live is not None
+        if replay.position != live.position:
+            if replay.is_closed:
+                self.position = replay.position
+                self._last_live_position = max(self._last_live_position, live.position)
+                self._describe_again()
+                return 1
+            if live.is_closed:
+                self._close_live()
+                self._max_recorded = None
+                self._enter(PersistentState.REPLAY)
+                return 1
+            count = live.controlled_poll(self._not_handed_out, limit)
+            if replay.position != live.position:
+                count += replay.controlled_poll(self._assembler, limit)
+                self.position = replay.position
+                return count
+        self._close_replay()
+        self._join_live(live)
+        return 1
+
+    def _not_handed_out(self, payload: memoryview, header: Header) -> Action:
+        """What the replay has handed out already; never further than that."""
+        assert self._replay_image is not None
+        if header.position <= self._replay_image.position:
+            return Action.CONTINUE
+        return Action.ABORT
+
+    def _join_live(self, image: Image) -> None:
+        self._live_image, self.position = image, image.position
+        self._difference.set(0)
+        self._joined.increment()
+        self._enter(PersistentState.LIVE)
+        if self._handlers.on_live_joined is not None:
+            self._handlers.on_live_joined()
+
+    def _read_live(self, limit: int) -> int:
+        image = self._live_image
+        assert image is not None
+        count = image.controlled_poll(self._assembler, limit)
+        self.position = image.position
+        if count == 0 and image.is_closed:
+            self._last_live_position = max(self._last_live_position, image.position)
+            self._describe_again()
+            self._left.increment()
+            if self._handlers.on_live_left is not None:
+                self._handlers.on_live_left()
+            return 1
+        return count
+
+    def _await_live(self) -> int:
+        image = self._live.image()
+        if image is None:
+            return 0
+        self._last_live_position = max(self._last_live_position, image.position)
+        if 0 <= self.position < image.position:
+            self._describe_again()
+        elif self.position > image.position:
+            raise ArchiveError(
+                f"the live stream is at {image.position}, expected it at {self.position} or later"
+            )
+        else:
+            self._join_live(image)
+        return 1
+
+    def _describe_again(self) -> None:
+        """Go back to the recording, on a new session if need be, for what comes after."""
+        self._release_streams()
+        is_there = self._archive.is_connected
+        if not is_there:
+            self._archive.close()
+        self._enter(
+            PersistentState.SEND_LIST_RECORDING_REQUEST
+            if is_there
+            else PersistentState.AWAIT_ARCHIVE_CONNECTION
+        )
+
+    def _close_replay(self) -> None:
+        for turns in (self._describing, self._starting, self._asking):
+            if turns is not None:
+                turns.close()
+        self._describing = self._starting = self._asking = None
+        if self._replayed is not None:
+            self._replayed.subscription.close()
+        self._replayed = self._replay_image = None
+
+    def _close_live(self) -> None:
+        self._live.close()
+        self._live_image = None
+        self._difference.set(I64_MIN)
+
+    def _release_streams(self) -> None:
+        self._close_replay()
+        self._close_live()
+
+    def _release(self) -> None:
+        if not self._aeron.is_closed:
+            self._release_streams()
+        self._archive.close()
+
+    def close(self) -> None:
+        """Stop reading and let go of everything. May be called again."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._release()
+        for counter in (self._state_counter, self._difference, self._left, self._joined):
+            counter.close()

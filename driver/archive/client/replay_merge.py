@@ -1,0 +1,296 @@
+"""One image from the past to the present: fed by a replay first, then by the live stream.
+
+    RESOLVE_REPLAY_PORT -> GET_RECORDING_POSITION -> REPLAY -> CATCHUP <-> ATTEMPT_LIVE_JOIN
+                                                                              |
+                                                       MERGED, FAILED, CLOSED <
+
+The subscription has `control-mode=manual` and, like the replay, the session id of the recorded
+stream, so that both sources are one image to it. Near enough to the present the live destination is
+added; once both are heard and nothing is missing, the replay's is taken away.
+
+Any error on the control session fails the merge, whoever asked for it: a merge wants an archive
+client of its own. Source: archive-protocol 6.1.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from driver.archive.client.control_session import ControlSession
+from driver.archive.client.errors import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
+from driver.archive.client.operations import listing
+from driver.archive.client.operations import replay as replaying
+from driver.archive.client.operations.replay import ReplayParams, session_id_of
+from driver.archive.client.session_holder import SessionHolder
+from driver.archive.client.turns import Turns, finished
+from driver.archive.protocol.codes import NULL_VALUE
+from driver.archive.protocol.requests import StopReplayRequest
+from driver.base.arith import I64_MAX
+from driver.channel import uri, uri_param
+from driver.client import Image, Subscription
+from driver.client.fragment_reader import FragmentHandler
+
+PROGRESS_TIMEOUT_NS = 5_000_000_000
+BACKOFF_NS_MIN, BACKOFF_NS_MAX = 8_000_000, 500_000_000
+IDLE_POLL_NS = 100_000_000
+WINDOW_LENGTH_MAX = 32 * 1024 * 1024
+"""So far behind the present the live stream is joined at most; a quarter of a term if less."""
+TRANSPORTS_WHEN_BOTH = 2
+
+
+class MergeState(Enum):
+    """Where a merge stands."""
+
+    RESOLVE_REPLAY_PORT = auto()
+    GET_RECORDING_POSITION = auto()
+    REPLAY = auto()
+    CATCHUP = auto()
+    ATTEMPT_LIVE_JOIN = auto()
+    MERGED = auto()
+    FAILED = auto()
+    CLOSED = auto()
+
+
+class ReplayMerge:
+    """One merge; `poll` or `do_work` is its duty cycle, on one thread."""
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        archive: SessionHolder,
+        *,
+        replay_channel: str,
+        replay_destination: str,
+        live_destination: str,
+        recording_id: int,
+        start_position: int,
+        progress_timeout_ns: int = PROGRESS_TIMEOUT_NS,
+    ) -> None:
+        """Raises ValueError for channels that cannot be merged, RegistrationError."""
+        _check(subscription.channel, replay_channel, replay_destination, live_destination)
+        self.subscription, self._session = subscription, archive.session
+        self._clock = archive.session.clock
+        self._replay_channel = (
+            uri.parse(replay_channel)
+            .with_param(uri_param.LINGER, 0)
+            .with_param(uri_param.EOS, False)
+        )
+        self._replay_destination, self._live_destination = replay_destination, live_destination
+        self._recording_id, self._start_position = recording_id, start_position
+        self._progress_timeout_ns = progress_timeout_ns
+        self.image: Image | None = None
+        """What is read; None until the replay has arrived."""
+        self.is_live_added = False
+        self._replay_session_id = self._target = NULL_VALUE
+        self._is_replay_active = False
+        self._request: Turns[int] | None = None
+        self._backoff_ns, self._next_request_ns = BACKOFF_NS_MIN, 0
+        self._last_position = self._last_idle_poll_ns = 0
+        self._progress_at_ns = self._clock.now_ns()
+        subscription.add_destination(replay_destination)
+        endpoint = uri.parse(replay_destination).get(uri_param.ENDPOINT) or ""
+        if endpoint.endswith(":0"):
+            self.state = MergeState.RESOLVE_REPLAY_PORT
+        else:
+            self._replay_channel = self._replay_channel.with_param(uri_param.ENDPOINT, endpoint)
+            self.state = MergeState.GET_RECORDING_POSITION
+        self._steps: dict[MergeState, Callable[[], bool]] = {
+            MergeState.RESOLVE_REPLAY_PORT: self._resolve_replay_port,
+            MergeState.GET_RECORDING_POSITION: self._get_recording_position,
+            MergeState.REPLAY: self._replay,
+            MergeState.CATCHUP: self._catch_up,
+            MergeState.ATTEMPT_LIVE_JOIN: self._attempt_live_join,
+        }
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether only the live stream is left; the image goes on."""
+        return self.state is MergeState.MERGED
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it will not come to an end any more."""
+        return self.state is MergeState.FAILED
+
+    def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
+        """One duty cycle, and read from the image. Returns the fragments handed out."""
+        self.do_work()
+        return 0 if self.image is None else self.image.poll(handler, fragment_limit)
+
+    def do_work(self) -> int:
+        """One step. Returns an amount of work.
+
+        Raises ArchiveError and what the driver refuses; the state is FAILED then
+        """
+        step = self._steps.get(self.state)
+        if step is None:
+            return 0
+        try:
+            self._look_for_errors()
+            before = self.state
+            work_count = int(step())
+            if work_count or self.state is not before:
+                self._progress_at_ns = self._clock.now_ns()
+            elif self._clock.now_ns() > self._progress_at_ns + self._progress_timeout_ns:
+                timeout_ms = self._progress_timeout_ns // 1_000_000
+                raise ArchiveTimeoutError(
+                    f"replay merge: no progress within {timeout_ms} ms in state "
+                    f"{self.state.name}, position {self._last_position}, target {self._target}"
+                )
+        except Exception:
+            self._forget_request()
+            self.state = MergeState.FAILED
+            raise
+        return work_count
+
+    def _look_for_errors(self) -> None:
+        if not self._session.is_connected:
+            raise ArchiveClosedError("replay merge: the archive is not connected")
+        now_ns = self._clock.now_ns()
+        if self._request is None and now_ns < self._last_idle_poll_ns + IDLE_POLL_NS:
+            return
+        self._last_idle_poll_ns = now_ns
+        self._session.poll()
+        error = self._session.take_unclaimed()
+        if error is not None:
+            raise error
+
+    def _resolve_replay_port(self) -> bool:
+        resolved = self.subscription.resolved_endpoint
+        if resolved is None:
+            return False
+        own = self._replay_channel.get(uri_param.ENDPOINT)
+        if own is not None and own.endswith(":0"):
+            resolved = own[: -len("0")] + resolved.rpartition(":")[2]
+        if own is None or own.endswith(":0"):
+            self._replay_channel = self._replay_channel.with_param(uri_param.ENDPOINT, resolved)
+        self.state = MergeState.GET_RECORDING_POSITION
+        return True
+
+    def _answered(self, ask: Callable[[ControlSession], Turns[int]]) -> int | None:
+        """The answer to a request, which is sent when it is due; None while there is none."""
+        if self._request is None:
+            now_ns = self._clock.now_ns()
+            if now_ns < self._next_request_ns:
+                return None
+            self._backoff_ns = min(2 * self._backoff_ns, BACKOFF_NS_MAX)
+            self._next_request_ns = now_ns + self._backoff_ns
+            self._request = ask(self._session)
+        is_done, value = finished(self._request)
+        if is_done:
+            self._request = None
+        return value
+
+    def _forget_request(self) -> None:
+        if self._request is not None:
+            self._request.close()
+            self._request = None
+
+    def _ask_position(self, session: ControlSession) -> Turns[int]:
+        return listing.max_recorded_position(session, self._recording_id)
+
+    def _get_recording_position(self) -> bool:
+        position = self._answered(self._ask_position)
+        if position is None or position == NULL_VALUE:
+            return position is not None
+        self._target = position
+        self._next_request_ns, self.state = 0, MergeState.REPLAY
+        return True
+
+    def _ask_replay(self, session: ControlSession) -> Turns[int]:
+        params = ReplayParams(position=self._start_position, length=I64_MAX)
+        channel, stream_id = str(self._replay_channel), self.subscription.stream_id
+        return replaying.start_replay(session, self._recording_id, channel, stream_id, params)
+
+    def _replay(self) -> bool:
+        started = self._answered(self._ask_replay)
+        if started is None:
+            return False
+        self._replay_session_id, self._is_replay_active = started, True
+        self._backoff_ns, self._next_request_ns = BACKOFF_NS_MIN, 0
+        self.state = MergeState.CATCHUP
+        return True
+
+    def _catch_up(self) -> bool:
+        if self.image is None:
+            session_id = session_id_of(self._replay_session_id)
+            self.image = self.subscription.image_by_session_id(session_id)
+            return self.image is not None
+        moved = self._moved(self.image)
+        if self.image.position >= self._target:
+            self.state = MergeState.ATTEMPT_LIVE_JOIN
+        return moved
+
+    def _moved(self, image: Image) -> bool:
+        if image.is_closed:
+            raise ArchiveError(
+                f"replay merge: the image closed at position {image.position}, "
+                f"before it reached {self._target}"
+            )
+        before, self._last_position = self._last_position, image.position
+        return self._last_position != before
+
+    def _attempt_live_join(self) -> bool:
+        assert self.image is not None
+        moved = self._moved(self.image)
+        target = self._answered(self._ask_position)
+        if target is None:
+            return moved
+        if target != NULL_VALUE:
+            self._target = target
+            behind = target - self.image.position
+            transports = self.image.active_transport_count
+            if not self.is_live_added and behind <= self._window_length(self.image):
+                self.subscription.add_destination(self._live_destination)
+                self.is_live_added = True
+            elif self.is_live_added and behind <= 0 and transports >= TRANSPORTS_WHEN_BOTH:
+                self.subscription.remove_destination(self._replay_destination)
+                self._stop_replay()
+                self.state = MergeState.MERGED
+                return True
+        self.state = MergeState.CATCHUP
+        return True
+
+    @staticmethod
+    def _window_length(image: Image) -> int:
+        return min(image.term_length // 4, WINDOW_LENGTH_MAX)
+
+    def _stop_replay(self) -> None:
+        """Ask for it and do not wait: a replay that nobody hears ends by itself."""
+        if not self._is_replay_active or self._session.is_closed:
+            return
+        self._is_replay_active = False
+        request = StopReplayRequest(
+            control_session_id=self._session.control_session_id,
+            correlation_id=self._session.aeron.next_correlation_id(),
+            replay_session_id=self._replay_session_id,
+        )
+        try:
+            for _ in self._session.send(request):
+                pass
+        except ArchiveError:
+            return
+
+    def close(self) -> None:
+        """End a merge that is under way; the subscription stays, with its live destination."""
+        if self.state is MergeState.CLOSED:
+            return
+        self._forget_request()
+        if not self.is_merged and not self.subscription.is_closed:
+            self.subscription.async_remove_destination(self._replay_destination)
+        if self._session.is_connected:
+            self._stop_replay()
+        self.state = MergeState.CLOSED
+
+
+def _check(subscription: str, replay: str, replay_destination: str, live: str) -> None:
+    channels = {
+        "subscription": subscription,
+        "replay channel": replay,
+        "replay destination": replay_destination,
+        "live destination": live,
+    }
+    for name, text in channels.items():
+        if uri.parse(text).is_ipc:
+            raise ValueError(f"{name} is {text}: expected UDP, an IPC stream cannot be merged")
+    if uri.parse(subscription).get(uri_param.CONTROL_MODE) != "manual":
+        raise ValueError(f"subscription is {subscription}: expected control-mode=manual")

@@ -1,0 +1,39 @@
+"""Whole messages of an archive out of a subscription, one at a time.
+
+Fragments are joined and decoded here. What is no message of ours, or none at all, is passed over
+and counted: a response channel may be shared, and a peer's bytes must not end a session.
+"""
+
+from collections import deque
+
+from driver.archive.protocol import codec
+from driver.archive.protocol.layout import Message
+from driver.client.assembler import FragmentAssembler
+from driver.client.header import Header
+from driver.client.subscription import Subscription
+
+FRAGMENTS_PER_POLL = 10
+
+
+class ResponseReader:
+    """The messages of one subscription; polled by one thread at a time."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.subscription = subscription
+        self.malformed_count = 0
+        self._waiting: deque[Message] = deque()
+        self._assembler = FragmentAssembler(self._on_payload)
+
+    def _on_payload(self, payload: memoryview, header: Header) -> None:
+        try:
+            self._waiting.append(codec.decode(payload))
+        except codec.UnknownTemplate:
+            return
+        except codec.MalformedMessage:
+            self.malformed_count += 1
+
+    def next(self) -> Message | None:
+        """The next message; None while there is none."""
+        if not self._waiting:
+            self.subscription.poll(self._assembler, FRAGMENTS_PER_POLL)
+        return self._waiting.popleft() if self._waiting else None

@@ -1,0 +1,209 @@
+"""Archives as processes, Java's and ours, started with the same settings by the same names.
+
+    java    the archive of the jar that AERON_ALL_JAR names, with Java's media driver
+    ours    python -m driver.archive run --with-driver
+
+Each has a folder of its own: DIR/aeron of the driver, DIR/archive of the recordings, DIR/log.txt.
+"""
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from driver.client import Aeron, ClientContext
+from tests.peer.ports import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+IDLE_S = 0.001
+TERM, SEGMENT, MTU = 65_536, 131_072, 1_408
+
+JAR = os.environ.get("AERON_ALL_JAR", "")
+JAVA_OPENS = ("java.base/sun.nio.ch", "java.base/jdk.internal.misc", "java.base/java.util.zip")
+JAVA = (
+    "java",
+    # Short lives: what is compiled well is never needed.
+    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m",
+    *itertools.chain.from_iterable(("--add-opens", f"{name}=ALL-UNNAMED") for name in JAVA_OPENS),
+)  # fmt: skip
+
+
+def why_no_java():
+    """Why the half with Java's archive is left out; empty where it is not."""
+    if not JAR:
+        return "AERON_ALL_JAR is not set: expected the path of Aeron's aeron-all jar"
+    if not Path(JAR).is_file():
+        return f"AERON_ALL_JAR is {JAR}: expected the path of a jar, found no such file"
+    return "" if shutil.which("java") else "there is no java on the PATH"
+
+
+KINDS = (
+    pytest.param("java", marks=pytest.mark.skipif(bool(why_no_java()), reason=why_no_java())),
+    "ours",
+)
+
+
+def until(condition, what):
+    """Wait for something that must become true; only a broken archive lets it fail."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline_s, f"{what}: not within {PATIENCE_S:g} s"
+        time.sleep(IDLE_S)
+    return found
+
+
+def _settings(folder, port):
+    return {
+        "aeron.dir": folder / "aeron",
+        "aeron.archive.dir": folder / "archive",
+        "aeron.archive.control.channel": f"aeron:udp?endpoint=127.0.0.1:{port}",
+        "aeron.archive.control.response.channel": "aeron:udp?endpoint=127.0.0.1:0",
+        "aeron.archive.replication.channel": "aeron:udp?endpoint=127.0.0.1:0",
+        "aeron.archive.segment.file.length": SEGMENT,
+        "aeron.archive.threading.mode": "SHARED",
+        "aeron.archive.max.concurrent.recordings": 10_000,
+        "aeron.archive.max.concurrent.replays": 10_000,
+        "aeron.archive.low.storage.space.threshold": 1 << 20,
+        "aeron.threading.mode": "SHARED",
+        "aeron.term.buffer.sparse.file": "true",
+        "aeron.term.buffer.length": TERM,
+        "aeron.ipc.term.buffer.length": TERM,
+        "aeron.spies.simulate.connection": "true",
+        "aeron.timer.interval": "100ms",
+        # Whoever tests on a busy machine is not dead because it is late.
+        "aeron.client.liveness.timeout": "60s",
+        "aeron.image.liveness.timeout": "30s",
+        "aeron.publication.unblock.timeout": "70s",
+        "aeron.publication.linger.timeout": "1s",
+    }
+
+
+class Archive:
+    """One archive with its driver, as a process."""
+
+    def __init__(self, kind, folder, settings=None, class_path=()):
+        self.kind, self.folder, self.port = kind, folder, free_port()
+        self.settings = _settings(folder, self.port) | (settings or {})
+        self._class_path = class_path
+        self._process = self._aeron = None
+
+    @property
+    def directory(self):
+        return self.folder / "archive"
+
+    @property
+    def control_channel(self):
+        return f"aeron:udp?endpoint=127.0.0.1:{self.port}"
+
+    @property
+    def is_alive(self):
+        """Whether the process runs, and our client of its driver with it."""
+        is_lost = self._aeron is not None and self._aeron.is_closed
+        return self._process is not None and self._process.poll() is None and not is_lost
+
+    @property
+    def log(self):
+        return (self.folder / "log.txt").read_text(errors="replace")
+
+    def launch(self):
+        """Start the process and do not wait for it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        environment = dict(os.environ)
+        if self.kind == "java":
+            path = os.pathsep.join((os.path.abspath(JAR), *map(str, self._class_path)))
+            given = (f"-D{name}={value}" for name, value in self.settings.items())
+            command = (*JAVA, *given, "-cp", path, "io.aeron.archive.ArchivingMediaDriver")
+        else:
+            command = (sys.executable, "-m", "driver.archive", "run", "--with-driver")
+            environment |= {
+                name.upper().replace(".", "_"): str(value) for name, value in self.settings.items()
+            }
+        with (self.folder / "log.txt").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=log, stderr=log,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+
+    def start(self):
+        """Start it, and wait until clients can talk to it."""
+        self.launch()
+        mark_file = self.directory / "archive-mark.dat"
+
+        def is_ready():
+            assert self._process.poll() is None, f"{self.kind} archive ended: {self.log[-3000:]}"
+            return mark_file.exists() and mark_is_ready(mark_file)
+
+        until(is_ready, f"the {self.kind} archive")
+        return self
+
+    def exit_code(self):
+        """Wait until it has ended by itself."""
+        until(lambda: self._process.poll() is not None, "the end of the archive")
+        return self._process.returncode
+
+    @property
+    def aeron(self):
+        """Our client of its driver, the same for all."""
+        if self._aeron is None:
+            directory = self.folder / "aeron"
+            self._aeron = Aeron(context=ClientContext(dir=directory, driver_timeout_ms=60_000))
+        return self._aeron
+
+    def die(self):
+        """End it without a chance to clean up, while clients are still there."""
+        self._process.kill()
+        self._process.wait()
+
+    def kill(self):
+        """End it without a chance to clean up."""
+        self._end(signal.SIGKILL)
+
+    def stop(self):
+        """Ask it to end."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number):
+        if self._aeron is not None:
+            self._aeron.close()
+            self._aeron = None
+        if self._process is not None:
+            self._process.send_signal(number)
+            try:
+                self._process.wait(PATIENCE_S)
+            finally:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+
+ACTIVITY_AT, VERSION_AT = 16, 8
+
+
+def activity_ms(mark_file):
+    """When an archive was last alive, from its mark file; -1 once it has stopped."""
+    with mark_file.open("rb") as file:
+        return int.from_bytes(file.read(24)[ACTIVITY_AT:], "little", signed=True)
+
+
+def mark_is_ready(mark_file):
+    """Whether an archive that is starting has come so far that it answers."""
+    with mark_file.open("rb") as file:
+        head = file.read(24)
+    version = int.from_bytes(head[VERSION_AT : VERSION_AT + 4], "little")
+    activity = int.from_bytes(head[ACTIVITY_AT:], "little", signed=True)
+    return version != 0 and time.time() * 1000 - activity < 5_000
+
+
+def let_time_pass(mark_file, duration_ms):
+    """Make a dead archive's mark file as old as if so long had passed."""
+    older = activity_ms(mark_file) - duration_ms
+    with mark_file.open("r+b") as file:
+        file.seek(ACTIVITY_AT)
+        file.write(older.to_bytes(8, "little", signed=True))

@@ -1,0 +1,134 @@
+"""Archives that tests share: one process for all that need nothing else."""
+
+import pytest
+
+from tests.archive import gatekeeper
+from tests.archive.archives import JAR, KINDS, Archive
+from tests.archive.conversation import Conversation
+
+
+class Archives:
+    """Every archive that was started, by its kind and what it is for."""
+
+    def __init__(self, folder):
+        self._folder, self._running, self._count = folder, {}, 0
+
+    def shared(self, kind, name="patient", settings=None, class_path=()):
+        """The running archive of that name, started when it is asked for first."""
+        running = self._running.get((kind, name))
+        if running is not None and not running.is_alive:
+            # What one test has killed is not the next one's fault.
+            running.kill()
+            del self._running[kind, name]
+        if (kind, name) not in self._running:
+            self._count += 1
+            folder = self._folder / f"{kind}-{name}-{self._count}"
+            made = Archive(kind, folder, settings, class_path)
+            self._running[kind, name] = made
+            made.start()
+        return self._running[kind, name]
+
+    def stop(self):
+        for archive in self._running.values():
+            archive.kill()
+
+
+@pytest.fixture(scope="session")
+def archives(tmp_path_factory):
+    made = Archives(tmp_path_factory.mktemp("archives"))
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def archive(archives, kind):
+    """An archive with Aeron's defaults, but for small files and no limits."""
+    return archives.shared(kind)
+
+
+@pytest.fixture
+def talk(archive):
+    """A control session with the shared archive."""
+    made = Conversation(archive)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def own_archive(tmp_path, kind):
+    """Makes archives that a test has for itself, with settings of its own."""
+    made = []
+
+    def make(settings=None, name="own"):
+        made.append(Archive(kind, tmp_path / name, settings))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.kill()
+
+
+@pytest.fixture
+def impatient(archives, kind):
+    """An archive that gives up after one second, and asks ten times as often."""
+    settings = {
+        "aeron.archive.connect.timeout": "1s",
+        "aeron.archive.session.liveness.check.interval": "100ms",
+        "aeron.archive.message.timeout": "2s",
+    }
+    return archives.shared(kind, "impatient", settings)
+
+
+@pytest.fixture(scope="session")
+def java_gatekeeper(tmp_path_factory):
+    """The folder of its classes; None without a compiler."""
+    return gatekeeper.compiled(JAR, tmp_path_factory.mktemp("classes"))
+
+
+@pytest.fixture
+def guarded(archives, kind, request):
+    """An archive that asks who is there, and gives up after one second."""
+    doors = rules = "tests.archive.gatekeeper:Gatekeeper"
+    class_path = ()
+    if kind == "java":
+        classes = request.getfixturevalue("java_gatekeeper")
+        if classes is None:
+            pytest.skip("there is no javac on the PATH to compile an authenticator with")
+        doors, rules, class_path = "Gatekeeper", "Gatekeeper$Rules", (classes,)
+    settings = {
+        "aeron.archive.connect.timeout": "1s",
+        "aeron.archive.authenticator.supplier": doors,
+        "aeron.archive.authorisation.service.supplier": rules,
+    }
+    return archives.shared(kind, "guarded", settings, class_path)
+
+
+@pytest.fixture
+def checked(archives, kind):
+    """An archive that writes checksums and looks at them before it replays."""
+    settings = {
+        "aeron.archive.record.checksum": "CRC-32",
+        "aeron.archive.replay.checksum": "CRC-32",
+    }
+    return archives.shared(kind, "checked", settings)
+
+
+@pytest.fixture
+def source(archives, kind):
+    """Another archive, with a driver of its own, to copy recordings from."""
+    return archives.shared(kind, "source")
+
+
+@pytest.fixture
+def source_talk(source):
+    """A control session with that other archive."""
+    made = Conversation(source)
+    yield made
+    made.close()

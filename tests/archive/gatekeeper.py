@@ -1,0 +1,58 @@
+"""Who may talk to an archive in these tests, by the credentials that a client shows.
+
+    stranger    is turned away
+    guest       is asked for a word; "the word" opens, any other does not
+    reader      may do everything but truncate
+    else        may do everything
+
+`Gatekeeper.java` is the same for Java's archive.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+TRUNCATE = 13
+SOURCE = Path(__file__).with_name("Gatekeeper.java")
+
+
+class Gatekeeper:
+    """Authenticator and authorisation service in one."""
+
+    def __init__(self):
+        self._shown = {}
+
+    def on_connect_request(self, session_id, credentials, now_ms):
+        self._shown[session_id] = bytes(credentials)
+
+    def on_challenge_response(self, session_id, credentials, now_ms):
+        self._shown[session_id] = bytes(credentials)
+
+    def on_connected_session(self, session, now_ms):
+        word = self._shown[session.session_id]
+        if word == b"stranger":
+            session.reject()
+        elif word == b"guest":
+            session.challenge(b"which word?")
+        else:
+            session.authenticate(word)
+
+    def on_challenged_session(self, session, now_ms):
+        word = self._shown[session.session_id]
+        if word == b"the word":
+            session.authenticate(word)
+        elif word != b"guest":
+            session.reject()
+
+    def is_authorised(self, protocol_id, action_id, type_id, principal):
+        return action_id != TRUNCATE or bytes(principal) != b"reader"
+
+
+def compiled(jar, folder):
+    """Compile the Java twin. Returns the folder for the class path; None without a compiler."""
+    compiler = shutil.which("javac")
+    if compiler is None:
+        return None
+    command = (compiler, "-cp", jar, "-d", str(folder), str(SOURCE))
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return folder

@@ -1,0 +1,191 @@
+"""Streams that are recorded, and what is read of them again.
+
+Messages have 1000 bytes, so a frame has 1032 and takes 1056: 62 of them and 64 bytes of padding in
+a term of 64 KiB. What the bytes are follows from the message's number.
+"""
+
+import itertools
+
+import numpy as np
+
+from driver.archive.client import session_id_of
+from driver.archive.protocol.codes import BooleanType, RecordingSignal, SourceLocation
+from driver.archive.protocol.requests import (
+    ExtendRecordingRequest2,
+    RecordingPositionRequest,
+    ReplayRequest,
+    StartRecordingRequest2,
+    StopRecordingSubscriptionRequest,
+)
+from driver.client import FragmentAssembler
+from tests.archive.archives import until
+
+LENGTH, FRAME = 1_000, 1_056
+FRAMES_PER_TERM = 62
+IPC = "aeron:ipc?term-length=64k"
+_STREAMS = itertools.count(1_001)
+
+
+def new_stream_id():
+    """A stream that no other test uses."""
+    return next(_STREAMS)
+
+
+def message(number, length=LENGTH):
+    """The bytes of a message."""
+    return np.random.default_rng(number).bytes(length)
+
+
+class Recorded:
+    """A stream of our own and its recording in an archive."""
+
+    def __init__(
+        self, talk, channel=IPC, *, stream_id=None, location=SourceLocation.LOCAL, auto_stop=False
+    ):
+        self.talk, self.channel, self.number = talk, channel, 0
+        self.stream_id = stream_id or new_stream_id()
+        self.sent = []
+        self.request = talk.send(
+            StartRecordingRequest2, stream_id=self.stream_id, source_location=location,
+            auto_stop=BooleanType(auto_stop), channel=channel,
+        )  # fmt: skip
+        self.subscription_id = talk.answer(self.request).relevant_id
+        self.publication = talk.aeron.add_exclusive_publication(channel, self.stream_id)
+        self.started = talk.signal(RecordingSignal.START, self.request)
+        self.recording_id = self.started.recording_id
+        until(lambda: self.publication.is_connected, "the recorded stream's reader")
+
+    def send(self, count, length=LENGTH):
+        """Publish messages, and wait until they are recorded."""
+        for _ in range(count):
+            content = message(self.number, length)
+            until(lambda content=content: self.publication.offer(content) > 0, "publishing")
+            self.sent.append(content)
+            self.number += 1
+        self.settle()
+        return self
+
+    def settle(self):
+        """Wait until all that was published is recorded."""
+        reached = self.publication.position
+        until(
+            lambda: (
+                self.talk.ok(RecordingPositionRequest, recording_id=self.recording_id) == reached
+            ),
+            f"recording up to {reached}",
+        )
+
+    @property
+    def position(self):
+        return self.publication.position
+
+    def stop(self):
+        """Stop recording. Returns the STOP signal."""
+        self.talk.ok(StopRecordingSubscriptionRequest, subscription_id=self.subscription_id)
+        stopped = self.talk.signal(RecordingSignal.STOP, self.request)
+        self.stop_position = stopped.position
+        self.publication.close()
+        return stopped
+
+
+class Reader:
+    """A subscription that keeps whole messages."""
+
+    def __init__(self, aeron, channel, stream_id):
+        self._begin(aeron.add_subscription(channel, stream_id))
+
+    @classmethod
+    def of(cls, subscription):
+        """The reader of a subscription that is there already."""
+        made = cls.__new__(cls)
+        made._begin(subscription)
+        return made
+
+    def _begin(self, subscription):
+        self.subscription = subscription
+        self.messages, self.image = [], None
+        self._assembler = FragmentAssembler(lambda payload, _: self.messages.append(bytes(payload)))
+
+    def poll(self):
+        """Read what there is; True once the stream is over."""
+        if self.image is None and self.subscription.images:
+            self.image = self.subscription.images[0]
+        self.subscription.poll(self._assembler, 64)
+        return self.image is not None and (self.image.is_end_of_stream or self.image.is_closed)
+
+    def until_count(self, count):
+        """Read until so many messages have come."""
+        until(lambda: self.poll() or len(self.messages) >= count, f"{count} messages")
+        return self.messages
+
+    def until_end(self):
+        """Read until the stream is over."""
+        until(self.poll, "the end of the stream")
+        return self.messages
+
+    def close(self):
+        self.subscription.close()
+
+
+class Replay:
+    """A replay over IPC, and its reader; `request` carries what still comes of it."""
+
+    def __init__(self, talk, recording_id, **fields):
+        self.talk, self.stream_id = talk, new_stream_id()
+        self.request = talk.send(
+            ReplayRequest,
+            **{
+                "recording_id": recording_id, "position": -1, "length": -1,
+                "replay_stream_id": self.stream_id, "replay_channel": "aeron:ipc",
+            } | fields,
+        )  # fmt: skip
+
+    def read(self):
+        """The reader of a replay that the archive has agreed to."""
+        self.session_id = self.talk.answer(self.request).relevant_id
+        channel = f"aeron:ipc?session-id={session_id_of(self.session_id)}"
+        return Reader(self.talk.aeron, channel, self.stream_id)
+
+
+def replayed(talk, recording_id, **fields):
+    """All messages of a replay that ends by itself."""
+    reader = Replay(talk, recording_id, **fields).read()
+    messages = reader.until_end()
+    reader.close()
+    return messages
+
+
+def positioned(position, initial_term_id=7, *, term_length=65_536, mtu=1_408):
+    """The channel of a publication that begins at a position."""
+    term_id = initial_term_id + position // term_length
+    return (
+        f"aeron:ipc?term-length={term_length}|mtu={mtu}|init-term-id={initial_term_id}"
+        f"|term-id={term_id}|term-offset={position % term_length}"
+    )
+
+
+class Extended(Recorded):
+    """A recording that is continued by another publication, which begins at `position`."""
+
+    def __init__(self, recorded, *, position=None, auto_stop=False, **geometry):
+        talk = recorded.talk
+        self.talk, self.stream_id = talk, recorded.stream_id
+        self.recording_id, self.number, self.sent = (
+            recorded.recording_id, recorded.number, list(recorded.sent),
+        )  # fmt: skip
+        self.request = talk.send(
+            ExtendRecordingRequest2, recording_id=self.recording_id, stream_id=self.stream_id,
+            source_location=SourceLocation.LOCAL, auto_stop=BooleanType(auto_stop), channel=IPC,
+        )  # fmt: skip
+        self.subscription_id = talk.answer(self.request).relevant_id
+        self._initial_term_id = recorded.publication.initial_term_id
+        if position is None:
+            position = recorded.stop_position
+        self.publish(position, **geometry)
+
+    def publish(self, position, *, initial_term_id=None, **geometry):
+        """Publish from there on, with the recording's geometry but for what is given."""
+        if initial_term_id is None:
+            initial_term_id = self._initial_term_id
+        channel = positioned(position, initial_term_id, **geometry)
+        self.publication = self.talk.aeron.add_exclusive_publication(channel, self.stream_id)

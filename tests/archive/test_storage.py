@@ -1,0 +1,261 @@
+"""What lies on the disk: after a kill, a stop, a move to another archive. Cases D1 to D9."""
+
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from driver.archive.protocol.codes import ControlResponseCode
+from driver.archive.protocol.requests import (
+    AttachSegmentsRequest,
+    ListRecordingRequest,
+    ListRecordingsRequest,
+    PurgeRecordingRequest,
+    StopPositionRequest,
+)
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.archive.tool.program import main as our_tool
+from tests.archive.archives import (
+    JAR,
+    JAVA,
+    SEGMENT,
+    activity_ms,
+    let_time_pass,
+    until,
+    why_no_java,
+)
+from tests.archive.conversation import Conversation
+from tests.archive.streams import FRAME, IPC, Recorded, positioned, replayed
+from tests.golden.archive_files import unpack
+
+PAGE = 4_096
+LIVENESS_MS = 10_000
+CATALOG_HEADER, ENTRY_HEADER = 32, 32
+
+
+def mark_file(archive):
+    return archive.directory / "archive-mark.dat"
+
+
+def killed(archive):
+    """Kill an archive; its driver's files go, so that only the archive's own can refuse it."""
+    archive.kill()
+    shutil.rmtree(archive.folder / "aeron")
+    return archive
+
+
+def again(archive):
+    """Start a killed archive as if its mark file were old enough, and talk to it."""
+    let_time_pass(mark_file(archive), LIVENESS_MS + 1_000)
+    return Conversation(archive.start())
+
+
+def described(talk, recording_id):
+    return talk.ask(ListRecordingRequest, recording_id=recording_id)
+
+
+def listed(talk):
+    """All descriptors of an archive."""
+    request = talk.send(ListRecordingsRequest, from_recording_id=0, record_count=1_000)
+    until(
+        lambda: (
+            talk.heard(request)
+            and getattr(talk.heard(request)[-1], "code", None)
+            == ControlResponseCode.RECORDING_UNKNOWN
+        ),
+        "the end of the list",
+    )
+    return talk.heard(request, RecordingDescriptor)
+
+
+def test_d1_and_d2_killed_while_recording(own_archive):
+    archive = own_archive().start()
+    recorded = Recorded(Conversation(archive)).send(130)
+    began_ms = time.time() * 1_000
+    killed(archive)
+    before = activity_ms(mark_file(archive))
+    archive.launch()
+    assert archive.exit_code() != 0
+    assert activity_ms(mark_file(archive)) == before > 0
+    shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
+    talk = again(archive)
+    found = described(talk, recorded.recording_id)
+    reached = SEGMENT + (130 - 124) * FRAME
+    assert (found.start_position, found.stop_position) == (0, reached)
+    assert began_ms - 1_000 <= found.stop_timestamp <= time.time() * 1_000
+    assert replayed(talk, recorded.recording_id) == recorded.sent
+
+
+def test_d2_what_lies_behind_a_hole_is_gone(own_archive):
+    """The last whole frame before the first that was never written ends the recording."""
+    archive = own_archive().start()
+    recorded = Recorded(Conversation(archive)).send(20)
+    killed(archive)
+    with (archive.directory / f"{recorded.recording_id}-0.rec").open("r+b") as file:
+        file.seek(11 * FRAME)
+        file.write(bytes(FRAME))
+    talk = again(archive)
+    assert talk.ok(StopPositionRequest, recording_id=recorded.recording_id) == 11 * FRAME
+    assert replayed(talk, recorded.recording_id) == recorded.sent[:11]
+
+
+def test_d3_killed_before_any_data(own_archive):
+    archive = own_archive().start()
+    recorded = Recorded(Conversation(archive), positioned(4_096))
+    killed(archive)
+    found = described(again(archive), recorded.recording_id)
+    assert (found.start_position, found.stop_position) == (4_096, 4_096)
+
+
+def test_d4_a_last_frame_that_may_be_torn(own_archive):
+    """Its header says that it goes on in a page where there is nothing."""
+    archive = own_archive().start()
+    recorded = Recorded(Conversation(archive)).send(10)
+    killed(archive)
+    file = archive.directory / f"{recorded.recording_id}-0.rec"
+    assert PAGE % FRAME > 0
+    with file.open("r+b") as opened:
+        opened.truncate(PAGE)
+        opened.truncate(SEGMENT)
+    before = (archive.directory / "archive.catalog").read_bytes()
+    let_time_pass(mark_file(archive), LIVENESS_MS + 1_000)
+    archive.launch()
+    assert archive.exit_code() != 0
+    assert (archive.directory / "archive.catalog").read_bytes() == before
+    assert activity_ms(mark_file(archive)) == -1
+
+
+def test_d5_after_a_clean_stop_it_starts_at_once(own_archive):
+    archive = own_archive().start()
+    recorded = Recorded(Conversation(archive)).send(10)
+    archive.stop()
+    assert activity_ms(mark_file(archive)) == -1
+    shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
+    talk = Conversation(archive.start())
+    assert talk.ok(StopPositionRequest, recording_id=recorded.recording_id) == 10 * FRAME
+    assert replayed(talk, recorded.recording_id) == recorded.sent
+
+
+def verified_by_java(directory):
+    """The exit code of Java's tool, which asks nothing of who is not there."""
+    command = (
+        *JAVA, "-cp", os.path.abspath(JAR), "io.aeron.archive.ArchiveTool", str(directory),
+        "verify", "-a",
+    )  # fmt: skip
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=100)
+    assert b"ERR" not in done.stdout, done.stdout
+    return done.returncode
+
+
+def verified_by_us(directory):
+    """The exit code of our tool."""
+    return our_tool(["verify", "-a", "--read-only", "--dir", str(directory)])
+
+
+TOOLS = [
+    pytest.param(
+        verified_by_java, id="javas-tool",
+        marks=pytest.mark.skipif(bool(why_no_java()), reason=why_no_java()),
+    ),
+    pytest.param(verified_by_us, id="our-tool"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verified", TOOLS)
+def test_d6_each_tool_trusts_each_archives_files(own_archive, verified):
+    archive = own_archive().start()
+    talk = Conversation(archive)
+    for start in (0, 4_096):
+        Recorded(talk, positioned(start)).send(150).stop()
+    Recorded(talk)
+    talk.close()
+    archive.stop()
+    assert verified(archive.directory) == 0
+
+
+def golden(count, longest):
+    """The messages that the golden archive recorded, by its README."""
+    lengths = [1 + (index * 7_919) % longest for index in range(count)]
+    return [
+        bytes((index + at) & 0xFF for at in range(length)) for index, length in enumerate(lengths)
+    ]
+
+
+def test_d7_the_golden_archive_is_listed_and_replayed(own_archive):
+    archive = own_archive()
+    archive.directory.mkdir(parents=True)
+    unpack(archive.directory)
+    talk = Conversation(archive.start())
+    facts = [
+        (
+            each.recording_id,
+            each.start_position,
+            each.stop_position,
+            each.stream_id,
+            each.session_id,
+        )
+        for each in listed(talk)
+    ]
+    assert facts == [
+        (0, 0, 268_448, 2_001, -1_166_092_544),
+        (1, 0, 479_104, 2_002, -1_166_092_543),
+        (2, 262_144, 855_776, 2_003, -1_166_092_542),
+    ]
+    assert replayed(talk, 0) == golden(250, 2_000)
+    assert replayed(talk, 1) == golden(300, 3_000)
+    whole = golden(400, 4_000)
+    late = replayed(talk, 2)
+    assert 0 < len(late) < 400
+    assert late == whole[-len(late) :]
+    assert talk.ok(AttachSegmentsRequest, recording_id=2) == 2
+    assert replayed(talk, 2) == whole
+    assert Recorded(talk).recording_id == 3
+
+
+def test_d8_a_catalog_that_is_full_grows(own_archive):
+    capacity = 1_024
+    archive = own_archive({"aeron.archive.catalog.capacity": capacity}).start()
+    talk = Conversation(archive)
+    made = [Recorded(talk).send(1) for _ in range(20)]
+    for each in made:
+        each.stop()
+    assert [each.recording_id for each in made] == list(range(20))
+    size = capacity
+    while size < CATALOG_HEADER + 20 * 192:
+        size += size >> 1
+    assert (archive.directory / "archive.catalog").stat().st_size == size
+    before = listed(talk)
+    assert [each.recording_id for each in before] == list(range(20))
+    archive.stop()
+    shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
+    after = listed(Conversation(archive.start()))
+    assert [each.recording_id for each in after] == list(range(20))
+    assert [each.stop_position for each in after] == 20 * [FRAME]
+
+
+def cut_to_size(catalog):
+    """Leave of a catalog its entries, as after compaction."""
+    content, at = catalog.read_bytes(), CATALOG_HEADER
+    while length := int.from_bytes(content[at : at + 4], "little"):
+        at += ENTRY_HEADER + length
+    os.truncate(catalog, at)
+
+
+def test_d9_a_catalog_without_room_to_spare(own_archive):
+    archive = own_archive().start()
+    talk = Conversation(archive)
+    made = [Recorded(talk).send(2) for _ in range(3)]
+    for each in made:
+        each.stop()
+    talk.ok(PurgeRecordingRequest, recording_id=2)
+    archive.stop()
+    shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
+    cut_to_size(archive.directory / "archive.catalog")
+    talk = Conversation(archive.start())
+    assert [each.recording_id for each in listed(talk)] == [0, 1]
+    assert replayed(talk, 1) == made[1].sent
+    following = Recorded(talk, IPC).send(1)
+    assert following.recording_id == 3
+    following.stop()

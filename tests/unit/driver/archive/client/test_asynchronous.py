@@ -1,0 +1,97 @@
+"""The awaited client: several tasks at once, cancelled calls, errors of nobody's call."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from driver.archive.client import ArchiveClosedError, ArchiveError, AsyncAeronArchive
+from driver.archive.protocol.codes import ErrorCode
+from driver.archive.protocol.requests import (
+    AuthConnectRequest,
+    StartPositionRequest,
+    StopPositionRequest,
+)
+from tests.unit.driver.archive.client.scripted_archive import ARCHIVE_ID, error, ok
+
+
+@asynccontextmanager
+async def connected(on_stage, **settings):
+    """An awaited client, while time goes on for all."""
+
+    async def go_on():
+        while True:
+            on_stage.turn(0)
+            await asyncio.sleep(0)
+
+    going_on = asyncio.create_task(go_on())
+    try:
+        async with await AsyncAeronArchive.connect(
+            on_stage.aeron, on_stage.context(**settings), on_stage.clock
+        ) as client:
+            yield client
+    finally:
+        going_on.cancel()
+
+
+async def test_each_task_hears_its_own_answer(on_stage):
+    held = []
+    on_stage.archive.script |= {
+        StartPositionRequest: lambda request: held.append(request),
+        StopPositionRequest: lambda request: [ok(request, 2), ok(held[0], 1)],
+    }
+    async with connected(on_stage) as client:
+        assert client.archive_id == ARCHIVE_ID
+        first = asyncio.create_task(client.start_position(7))
+        while not held:
+            await asyncio.sleep(0)
+        assert await client.stop_position(7) == 2
+        assert await first == 1
+    assert client.is_closed
+    with pytest.raises(ArchiveClosedError):
+        await client.start_position(7)
+
+
+async def test_a_cancelled_call_leaves_nothing_behind(on_stage):
+    held = []
+    on_stage.archive.script[StartPositionRequest] = held.append
+    async with connected(on_stage) as client:
+        waiting = asyncio.create_task(client.start_position(7))
+        while not held:
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        on_stage.archive.say(ok(held[0], 1))
+        on_stage.archive.script[StartPositionRequest] = lambda request: [ok(request, 5)]
+        assert await client.start_position(7) == 5
+        assert client.session._answers == {}
+
+
+async def test_errors_are_raised_or_handled(on_stage):
+    errors = []
+    on_stage.archive.script[StartPositionRequest] = lambda request: [
+        error(request, ErrorCode.GENERIC, correlation_id=1_000_000),
+        error(request, ErrorCode.UNKNOWN_RECORDING),
+    ]
+    async with connected(on_stage, error_handler=errors.append) as client:
+        with pytest.raises(ArchiveError, match="UNKNOWN_RECORDING"):
+            await client.start_position(7)
+        assert [each.correlation_id for each in errors] == [1_000_000]
+
+
+async def test_a_connection_that_is_cancelled_is_closed(on_stage):
+    on_stage.archive.script.clear()
+
+    async def cancelled():
+        async with connected(on_stage):
+            raise AssertionError("nobody has answered")
+
+    connecting = asyncio.create_task(cancelled())
+    while not on_stage.archive.of(AuthConnectRequest):
+        await asyncio.sleep(0)
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    on_stage.until(lambda: not on_stage.archive.publication.is_connected)
+    on_stage.until(lambda: not on_stage.archive.subscription.is_connected)

@@ -1,0 +1,215 @@
+"""Requests and what comes back: to whom it belongs, and what happens when nothing comes."""
+
+import pytest
+
+from driver.archive.client import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
+from driver.archive.client.control_session import UNCLAIMED_MAX
+from driver.archive.client.turns import finished
+from driver.archive.protocol import codec
+from driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
+from driver.archive.protocol.requests import (
+    ListRecordingsRequest,
+    StartPositionRequest,
+    StartRecordingRequest2,
+    StopPositionRequest,
+)
+from driver.archive.protocol.responses import Ping, RecordingDescriptor, RecordingSignalEvent
+from driver.logbuffer import publication_result as result
+from tests.unit.driver.archive.client.scripted_archive import SESSION_ID, error, ok
+from tests.unit.driver.media_driver.invoked_driver import MS
+
+FAR = 1_000_000
+"""Correlation ids that no request of a test has."""
+
+
+def signal(request, kind=RecordingSignal.START):
+    return RecordingSignalEvent(
+        control_session_id=SESSION_ID, correlation_id=request.correlation_id, recording_id=3,
+        subscription_id=9, position=64, signal=kind,
+    )  # fmt: skip
+
+
+def descriptor(request, recording_id):
+    return RecordingDescriptor(
+        control_session_id=SESSION_ID, correlation_id=request.correlation_id,
+        recording_id=recording_id, start_timestamp=1, stop_timestamp=-1, start_position=0,
+        stop_position=-1, initial_term_id=0, segment_file_length=131_072,
+        term_buffer_length=65_536, mtu_length=1_408, session_id=5, stream_id=6,
+        stripped_channel="aeron:ipc", original_channel="aeron:ipc", source_identity="aeron:ipc",
+    )  # fmt: skip
+
+
+def test_only_its_own_answer_answers(on_stage, client, errors):
+    def answers(request):
+        yield ok(request, 1, control_session_id=SESSION_ID + 1)
+        yield ok(request, 2, correlation_id=request.correlation_id + 1)
+        yield Ping(control_session_id=SESSION_ID)
+        yield codec.encode(ok(request, 3))[:20]
+        yield b"\0\0\x99\x99\x65\0\x0e\0"
+        yield error(request, ErrorCode.GENERIC, correlation_id=1)
+        yield ok(request, 4)
+
+    on_stage.archive.script[StartPositionRequest] = answers
+    assert client.start_position(8) == 4
+    assert [(each.code, each.correlation_id) for each in errors] == [(ErrorCode.GENERIC, 1)]
+    assert client.session._reader.malformed_count == 1
+
+
+def test_signals_go_to_their_handler(on_stage):
+    told = []
+    with on_stage.connect(on_recording_signal=told.append) as client:
+        on_stage.archive.script[StartRecordingRequest2] = lambda request: [
+            signal(request), ok(request, 9), signal(request, RecordingSignal.STOP),
+        ]  # fmt: skip
+        assert client.start_recording("aeron:ipc", 6) == 9
+        on_stage.until(lambda: client.poll_for_recording_signals() or len(told) == 2)
+        assert [each.signal for each in told] == [RecordingSignal.START, RecordingSignal.STOP]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (ControlResponseCode.RECORDING_UNKNOWN, ErrorCode.UNKNOWN_RECORDING),
+        (ControlResponseCode.SUBSCRIPTION_UNKNOWN, ErrorCode.UNKNOWN_SUBSCRIPTION),
+        (ControlResponseCode.NULL, ErrorCode.GENERIC),
+    ],
+)
+def test_an_answer_that_is_neither_good_nor_bad_is_bad(on_stage, client, code, expected):
+    on_stage.archive.script[StartPositionRequest] = lambda request: [ok(request, 8, code=code)]
+    with pytest.raises(ArchiveError, match=code.name) as refusal:
+        client.start_position(8)
+    assert refusal.value.code == expected
+
+
+def test_an_answer_of_another_kind(on_stage, client):
+    on_stage.archive.script[StartPositionRequest] = lambda request: [descriptor(request, 1)]
+    with pytest.raises(ArchiveError, match="found a RecordingDescriptor"):
+        client.start_position(8)
+
+
+def test_a_code_of_a_newer_archive_keeps_its_number(on_stage, client):
+    on_stage.archive.script[StartPositionRequest] = lambda request: [error(request, 4_000)]
+    with pytest.raises(ArchiveError, match=r"unknown code \(4000\)") as refusal:
+        client.start_position(8)
+    assert refusal.value.code == 4_000
+
+
+def test_no_answer_in_time(on_stage, client, errors):
+    before_ns = on_stage.clock.now_ns()
+    with pytest.raises(ArchiveTimeoutError, match="StartPositionRequest: no answer within 2000 ms"):
+        client.start_position(8)
+    assert 2_000 * MS <= on_stage.clock.now_ns() - before_ns < 2_200 * MS
+    (late,) = on_stage.archive.of(StartPositionRequest)
+    on_stage.archive.say(ok(late, 5))
+    on_stage.archive.script[StartPositionRequest] = lambda request: [ok(request, 6)]
+    assert client.start_position(8) == 6
+    assert errors == []
+
+
+def test_each_descriptor_is_waited_for_anew(on_stage, client):
+    found = []
+
+    def slow(recorded):
+        """Time passes between one descriptor and the next."""
+        found.append(recorded.recording_id)
+        for _ in range(1_500):
+            on_stage.turn(0)
+
+    def answers(request):
+        yield from (descriptor(request, number) for number in range(3))
+        yield ok(request, 3, code=ControlResponseCode.RECORDING_UNKNOWN)
+
+    on_stage.archive.script[ListRecordingsRequest] = answers
+    assert client.list_recordings(0, 9, slow) == 3
+    assert found == [0, 1, 2]
+    on_stage.archive.script[ListRecordingsRequest] = lambda request: [descriptor(request, 7)]
+    assert client.list_recordings(0, 1, slow) == 1
+    with pytest.raises(ArchiveTimeoutError):
+        client.list_recordings(0, 2, slow)
+    on_stage.archive.script[ListRecordingsRequest] = lambda request: [
+        error(request, ErrorCode.ACTIVE_LISTING)
+    ]
+    with pytest.raises(ArchiveError, match="ACTIVE_LISTING"):
+        client.list_recordings(0, 2, slow)
+
+
+def test_several_requests_at_once(on_stage, client):
+    """The second is answered first."""
+    session, held = client.session, []
+    on_stage.archive.script |= {
+        StartPositionRequest: lambda request: held.append(request),
+        StopPositionRequest: lambda request: [ok(request, 2), ok(held[0], 1)],
+    }
+    first = session.ask(StartPositionRequest, recording_id=0)
+    second = session.ask(StopPositionRequest, recording_id=0)
+    done = {}
+
+    def is_done():
+        for name, turns in (("first", first), ("second", second)):
+            is_over, answer = finished(turns)
+            if is_over and answer is not None:
+                done[name] = answer.relevant_id
+        return len(done) == 2
+
+    on_stage.until(is_done)
+    assert done == {"first": 1, "second": 2}
+
+
+def test_the_archive_leaves(on_stage, client):
+    on_stage.archive.script[StartPositionRequest] = lambda _: on_stage.archive.publication.close()
+    with pytest.raises(ArchiveClosedError, match="has closed its end"):
+        client.start_position(8)
+    assert not client.is_connected
+    with pytest.raises(ArchiveClosedError):
+        client.poll_for_recording_signals()
+
+
+def test_nobody_reads_requests(on_stage, client, monkeypatch):
+    offers = []
+
+    def refuse(content):
+        offers.append(content)
+        return result.BACK_PRESSURED
+
+    monkeypatch.setattr(client.session.publication, "offer", refuse)
+    with pytest.raises(ArchiveError, match="within 3 attempts"):
+        client.start_position(8)
+    assert len(offers) == 3
+    monkeypatch.setattr(client.session.publication, "offer", lambda _: result.NOT_CONNECTED)
+    with pytest.raises(ArchiveClosedError, match="not connected"):
+        client.start_position(8)
+    monkeypatch.undo()
+
+
+def test_a_request_that_is_too_long(client):
+    with pytest.raises(ArchiveError, match="may have at most 8192"):
+        client.start_recording("aeron:ipc?alias=" + 9_000 * "x", 6)
+
+
+def test_errors_of_nobodys_call_wait_to_be_polled(on_stage):
+    with on_stage.connect() as client:
+        on_stage.archive.script[StartPositionRequest] = lambda request: [
+            *(
+                error(request, 0, correlation_id=FAR + number)
+                for number in range(UNCLAIMED_MAX + 5)
+            ),
+            ok(request, 4),
+        ]
+        assert client.start_position(8) == 4
+        assert "because" in client.poll_for_error_response()
+        with pytest.raises(ArchiveError, match="because") as oldest:
+            client.check_for_error_response()
+        # The oldest were let go for the newest.
+        assert oldest.value.correlation_id == FAR + 5 + 1
+        count = 2
+        while client.poll_for_error_response() is not None:
+            count += 1
+        assert count == UNCLAIMED_MAX
+        client.check_for_error_response()
+
+
+def test_closing_with_the_media_drivers_client(on_stage, client):
+    on_stage.aeron.close()
+    with pytest.raises(ArchiveClosedError):
+        client.ask_archive_id()
+    client.close()
