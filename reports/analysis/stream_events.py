@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.dissect.frames import DATA_HEADER_LENGTH
 from reports.analysis import repair_kernel as kernel
 from reports.analysis.geometry import Geometry, positions_in
 
@@ -38,6 +39,8 @@ class Events:
     flow_of: Any
     starts: Any
     ends: Any
+    charged: Any
+    "Up to where the sender's limit must be: of padding, of which the header passes, its header."
 
 
 class StreamEvents:
@@ -76,6 +79,7 @@ class StreamEvents:
         spans[kinds == kernel.HEARTBEAT] = 0
         spans = np.where(kinds == kernel.NAK, ints(frames, "nak_length"), spans)
         spans = np.where(kinds == kernel.STATUS, ints(frames, "window_bytes"), spans)
+        charges = np.where(bools(pc.equal(names, "PAD")), DATA_HEADER_LENGTH, spans)
         return Events(
             rows,
             ints(frames, "time_ns")[rows],
@@ -83,6 +87,7 @@ class StreamEvents:
             flow_of[rows],
             starts[rows],
             (starts + spans)[rows],
+            (starts + charges)[rows],
         )
 
     def _flows_of(self, frames: Any, kinds: Any) -> Any:

@@ -32,7 +32,8 @@ def main() -> int:
         np.zeros(repair.CONTROLS, dtype=np.int64),
     )
     stalls = np.zeros(1, dtype=windows.STALL)
-    windows.follow_windows(*events, told, 1, np.zeros(1, dtype=windows.WINDOW), stalls, 0)
+    states = np.zeros(1, dtype=windows.WINDOW)
+    windows.follow_windows(*events, none, told, 1, 1, states, stalls, 0)
     parts, messages = np.zeros(0, dtype=image.PART), np.zeros(0, dtype=image.MESSAGE)
     image.assemble(parts, np.zeros(1, dtype=image.IMAGE)[0], messages, 0)
     # Windows are views of what was read, which nobody may write to.

@@ -44,12 +44,16 @@ def test_messages_have_the_checksum_that_the_subscriber_saw(golden_set):
 
 
 @pytest.mark.parametrize("golden_set", RELIABLE)
-def test_frames_beyond_the_limit_are_those_that_the_driver_counted(golden_set):
+def test_frames_beyond_the_receivers_reach_are_those_that_the_driver_counted(golden_set):
     (window,) = golden(golden_set).windows.to_pylist()
     assert window["over_runs"] == counter(SETS[golden_set][0], FLOW_CONTROL_OVER_RUNS)
     subscriber = seen_by(golden_set, "sub.txt")
     assert window["consumed_position"] <= subscriber["imagePosition"]
-    assert window["limit"] == window["consumed_position"] + window["window_max"]
+    furthest = window["consumed_position"] + window["window_max"]
+    # Java's cubic congestion control makes the window smaller and larger.
+    is_steady = window["window_min"] == window["window_max"]
+    assert window["limit"] == furthest if is_steady else window["limit"] < furthest
+    assert is_steady or golden_set == "java-cubic-loss"
 
 
 def test_what_an_unreliable_receiver_dropped_and_kept():
