@@ -98,12 +98,9 @@ class StreamEvents:
             rows = np.flatnonzero(where)
             if not len(rows):
                 continue
-            codes, texts = ends_of(frames, side)
-            present, first = np.unique(codes[rows], return_index=True)
-            known = np.full(len(texts), -1, dtype=np.int32)
-            for code in present[np.argsort(first)]:
-                known[code] = self._flow_index(texts[code], side == "destination")
-            found[rows] = known[codes[rows]]
+            codes, texts = ends_of(frames, side, rows)
+            known = [self._flow_index(text, side == "destination") for text in texts]
+            found[rows] = np.array(known, dtype=np.int32)[codes]
         self.unmatched += int(np.count_nonzero((kinds != _NONE) & (found < 0)))
         return found
 
@@ -136,13 +133,17 @@ def ints(frames: Any, name: str) -> Any:
     return pc.fill_null(frames.column(name), 0).to_numpy(zero_copy_only=False)
 
 
-def ends_of(frames: Any, side: str) -> tuple[Any, list[str]]:
-    """Address and port of the `source` or `destination`: which of the texts each frame has."""
+def ends_of(frames: Any, side: str, rows: Any = slice(None)) -> tuple[Any, list[str]]:
+    """Address and port of the `source` or `destination`: which of the texts each frame has.
+
+    Of these rows only; texts come in the order in which the rows have them.
+    """
     column = frames.column(f"{side}_address")
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     addresses = column.dictionary_encode()
     pairs = addresses.indices.to_numpy().astype(np.int64) << 16 | ints(frames, f"{side}_port")
-    unique, codes = np.unique(pairs, return_inverse=True)
+    encoded = pa.array(pairs[rows]).dictionary_encode()
     names = addresses.dictionary.to_pylist()
-    return codes, [f"{names[pair >> 16]} {pair & 0xFFFF}" for pair in unique.tolist()]
+    texts = [f"{names[pair >> 16]} {pair & 0xFFFF}" for pair in encoded.dictionary.to_pylist()]
+    return encoded.indices.to_numpy(), texts
