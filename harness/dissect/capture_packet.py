@@ -19,10 +19,10 @@ from harness.dissect.capture_rows import (
 from harness.dissect.datagram import PIECE, ip_payload
 from harness.dissect.packet import CUT, NOT_UDP, address_v4, address_v6, ip_start
 from harness.dissect.reassembly import IGNORED, INCOMPLETE, begin, expire, go_on, slot_of
-from harness.kernel import kernel
+from harness.kernel import bare_kernel
 
 
-@kernel
+@bare_kernel
 def _read_addresses(buf: Any, ip_at: int, addresses: Any) -> None:
     if int(buf[ip_at]) >> 4 == 4:
         addresses[0], addresses[1] = address_v4(buf, ip_at + 12)
@@ -32,7 +32,7 @@ def _read_addresses(buf: Any, ip_at: int, addresses: Any) -> None:
         addresses[2], addresses[3] = address_v6(buf, ip_at + 24)
 
 
-@kernel
+@bare_kernel
 def _is_slots(slot: Any, addresses: Any, identification: int) -> bool:
     return bool(
         slot["have"] > 0
@@ -44,7 +44,7 @@ def _is_slots(slot: Any, addresses: Any, identification: int) -> bool:
     )
 
 
-@kernel
+@bare_kernel
 def _read_piece(
     buf: Any, at: int, length: int, offset: int, more: int, identification: int, record_at: int,
     addresses: Any, walk: Any, counts: Any, pending: Any, store: Any,
@@ -75,7 +75,7 @@ def _read_piece(
     return index, whole if slot["counts"] else INCOMPLETE
 
 
-@kernel
+@bare_kernel
 def read_packet(
     buf: Any, at: int, end: int, link_type: int, time_ns: int, record_at: int, interface: int,
     ports: Any, walk: Any, counts: Any, rows: Any, table: Any, texts: Any, pending: Any,

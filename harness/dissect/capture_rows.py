@@ -16,7 +16,7 @@ from harness.dissect.bytes_at import u16_be
 from harness.dissect.datagram import UDP_HEADER_LENGTH, udp_length
 from harness.dissect.packet import CUT, is_wanted
 from harness.dissect.wire_frame import HEADER_CUT, NOT_AERON, read_control, read_data, recognise
-from harness.kernel import kernel
+from harness.kernel import bare_kernel
 
 COUNT_NAMES = (
     "packets",
@@ -63,7 +63,7 @@ WALK = np.dtype(
 )
 
 
-@kernel
+@bare_kernel
 def _address_slot(table: Any, walk: Any, high: int, low: int) -> int:
     mixed = (high * 31 + low) * 0x9E3779B1
     slot = (mixed ^ mixed >> 15 ^ mixed >> 32) & (ADDRESS_SLOTS - 1)
@@ -78,7 +78,7 @@ def _address_slot(table: Any, walk: Any, high: int, low: int) -> int:
     return int(slot)
 
 
-@kernel
+@bare_kernel
 def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, texts: Any) -> int:
     """Write the frames of a datagram; returns the bytes of it that they take."""
     done = 0
@@ -102,7 +102,7 @@ def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, 
     return done
 
 
-@kernel
+@bare_kernel
 def read_datagram(
     buf: Any, udp_at: int, end: int, room: int, addresses: Any, time_ns: int, record_at: int,
     interface: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any, texts: Any,
@@ -146,7 +146,7 @@ def read_datagram(
     walk["count"] += found
 
 
-@kernel
+@bare_kernel
 def is_full(walk: Any, rows: Any) -> bool:
     """Whether rows, addresses or texts might not do for one more datagram."""
     return bool(

@@ -5,7 +5,8 @@
                 +-> section, interface: learnt; torn, damaged, full: told to the caller
 
 One call goes on until the window, the rows or the records of this reader are used up. Whatever the
-bytes are, each record is counted in exactly one way.
+bytes are, each record is counted in exactly one way. A dozen arrays go from call to call for each
+packet: counting who holds them took longer than all the reading.
 """
 
 from typing import Any
@@ -29,12 +30,12 @@ from harness.dissect.capture_records import (
 )
 from harness.dissect.capture_rows import EMPTY, PACKETS, UNKNOWN_LINK, UNTIMED, is_full
 from harness.dissect.packet import LINK_TYPES
-from harness.kernel import kernel
+from harness.kernel import bare_kernel
 
 STOPPED, MORE, FULL, DAMAGED, TORN, SECTION_MET = range(6)
 
 
-@kernel
+@bare_kernel
 def _pcapng_packet(
     buf: Any, at: int, total: int, window: Any, interfaces: Any, counts: Any
 ) -> tuple[int, int, int, int, int]:
@@ -60,7 +61,7 @@ def _pcapng_packet(
     return at + 28, captured, interface["link_type"], ticks_to_ns(ticks, interface), index
 
 
-@kernel
+@bare_kernel
 def _meet_block(buf: Any, at: int, total: int, window: Any, interfaces: Any) -> bool:
     """Learn from a section header or interface block; returns whether it was one."""
     kind = u32(buf, at, window["big_endian"])
@@ -76,7 +77,7 @@ def _meet_block(buf: Any, at: int, total: int, window: Any, interfaces: Any) -> 
     return True
 
 
-@kernel
+@bare_kernel
 def learn_head(buf: Any, window: Any, interfaces: Any) -> int:
     """Move `window.at` over the section and interface blocks that a pcapng file begins with.
 
@@ -94,7 +95,7 @@ def learn_head(buf: Any, window: Any, interfaces: Any) -> int:
         window["at"] = at + length
 
 
-@kernel
+@bare_kernel
 def walk_records(
     buf: Any, window: Any, interfaces: Any, walk: Any, counts: Any, ports: Any, rows: Any,
     table: Any, texts: Any, pending: Any, store: Any, addresses: Any,
