@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format image base-image lock nightly bench clean
+.PHONY: help run test lint format image spark-image base-image lock nightly bench clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -32,6 +32,9 @@ format: ## let ruff rewrite what it can
 
 image: ## build the container image, on a base of our own where none can be pulled
 	@docker/build.sh
+
+spark-image: ## build the image for the compose profile spark, on top of it
+	@docker/build.sh spark
 
 base-image: ## make that base from Debian packages
 	@docker/base-image.sh

@@ -16,3 +16,12 @@ compile() {
 compile --extra setup --output-file requirements.lock ${UPGRADE:+--upgrade}
 compile --extra setup --extra test --constraint requirements.lock \
   --output-file requirements-test.lock ${UPGRADE:+--upgrade}
+
+# The Spark image holds the image of the lab, so only what Spark adds is in its lock.
+compile --extra setup --extra spark --constraint requirements-test.lock \
+  --output-file build/spark.lock ${UPGRADE:+--upgrade}
+{
+  printf '# What the Spark image adds to requirements.lock, written by:\n#    make lock\n'
+  awk '/^[a-zA-Z]/ { wanted = FNR != NR && !($1 in has); if (FNR == NR) has[$1] }
+    FNR != NR && wanted' requirements.lock build/spark.lock
+} >docker/requirements-spark.lock

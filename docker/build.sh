@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# Builds windtunnel:local, the image of compose.yaml and of `windtunnel run --fidelity compose`, if
-# it is missing or was made from another lock file. `docker compose build` does the same where the
-# public base image can be pulled.
+# Builds an image, if it is missing or was made from another lock file. `docker compose build` does
+# the same where the public base image can be pulled.
+#
+#   docker/build.sh          windtunnel:local, for the lab in containers
+#   docker/build.sh spark    windtunnel-spark:local, on top of it, for the profile spark
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-image=windtunnel:local
+lab=windtunnel:local
+spark=windtunnel-spark:local
+spark_lock=docker/requirements-spark.lock
 [ -f .env ] && . ./.env
 base=${WINDTUNNEL_BASE_IMAGE:-debian:trixie-slim}
 authorities=${WINDTUNNEL_CA_BUNDLE:-/etc/ssl/certs/ca-certificates.crt}
-recipe=$(cat requirements.lock docker/Dockerfile | sha256sum | cut -d' ' -f1)
 
 say() { printf 'image: %s\n' "$*" >&2; }
 
 made_from() {
-  docker image inspect --format '{{index .Config.Labels "windtunnel.recipe"}}' $image 2>/dev/null
+  docker image inspect --format '{{index .Config.Labels "windtunnel.recipe"}}' "$1" 2>/dev/null
 }
 
 has_buildkit() {
@@ -23,45 +26,85 @@ has_buildkit() {
   [ "$(docker version --format '{{.Client.Version}}' | cut -d. -f1)" -lt 23 ]
 }
 
-fill_wheelhouse() {
-  # The wheels for the Python of the base image, fetched by the host, which knows its own proxy.
+fetch() {
+  # Wheels for the Python of the base image, fetched by the host, which knows its own proxy.
   local version machine
   version=$(docker run --rm "$base" python3 -c \
     'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo 3.13)
   machine=$(docker version --format '{{.Server.Arch}}' | sed 's/amd64/x86_64/; s/arm64/aarch64/')
-  rm -f docker/wheelhouse/*.whl
   .venv/bin/python -m pip download --quiet --disable-pip-version-check --require-hashes \
     --only-binary=:all: --python-version "$version" --platform "manylinux_2_28_$machine" \
     --platform "manylinux_2_27_$machine" --platform "manylinux_2_17_$machine" \
-    --platform "manylinux2014_$machine" --dest docker/wheelhouse -r requirements.lock
+    --platform "manylinux2014_$machine" --dest docker/wheelhouse "$@"
+}
+
+fill_wheelhouse() {
+  rm -f docker/wheelhouse/*.whl
+  if [ "$1" = $lab ]; then
+    fetch -r requirements.lock
+    return
+  fi
+  # Spark comes as source only; pip has kept the wheel that it built for .venv, and knows its hash.
+  awk '/^pyspark==/ { found = 1; print; next } found && !/^ / { exit } found' $spark_lock \
+    >docker/wheelhouse/pyspark.txt
+  .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --require-hashes --no-deps \
+    --no-build-isolation --wheel-dir docker/wheelhouse -r docker/wheelhouse/pyspark.txt
+  awk '/^[a-z]/ { wanted = !/^pyspark==/ } wanted' $spark_lock >docker/wheelhouse/others.txt
+  fetch --no-deps -r docker/wheelhouse/others.txt
+  rm docker/wheelhouse/*.txt
 }
 
 build() {
-  local options=(--label "windtunnel.recipe=$recipe" --build-arg "BASE_IMAGE=$base" --tag $image)
+  # IMAGE DOCKERFILE RECIPE ARG...
+  local image=$1 file=$2 options=(--label "windtunnel.recipe=$3" --tag "$1")
+  shift 3
+  options+=("$@")
   if has_buildkit; then
     [ -f "$authorities" ] && options+=(--secret "id=ca_bundle,src=$authorities")
-    DOCKER_BUILDKIT=1 docker build "${options[@]}" --file docker/Dockerfile .
+    DOCKER_BUILDKIT=1 docker build "${options[@]}" --file "$file" .
   else
     # The classic builder knows no mounts, so it gets the wheels with its context.
-    fill_wheelhouse
-    sed '/^ *--mount=/d; s/^RUN --mount=.*/RUN \\/' docker/Dockerfile >docker/wheelhouse/Dockerfile
+    fill_wheelhouse "$image"
+    sed '/^ *--mount=/d; s/^RUN --mount=.*/RUN \\/' "$file" >docker/wheelhouse/Dockerfile
     DOCKER_BUILDKIT=0 docker build "${options[@]}" --file docker/wheelhouse/Dockerfile .
     rm -f docker/wheelhouse/*.whl docker/wheelhouse/Dockerfile
   fi
 }
 
-mkdir -p build
-[ "$(made_from)" = "$recipe" ] && exit 0
-if ! docker image inspect "$base" >/dev/null 2>&1 \
-  && ! docker pull --quiet "$base" >/dev/null 2>&1; then
-  say "cannot pull $base: making a base of our own"
-  docker/base-image.sh
-  base=windtunnel/base:local
-fi
-say "building $image on $base"
-build >build/image.log 2>&1 || {
-  tail -n 15 build/image.log >&2
-  say "failed, see build/image.log"
-  exit 1
+ensure() {
+  # As `build`, but only if the image is not of this recipe.
+  [ "$(made_from "$1")" = "$3" ] && return
+  say "building $1"
+  build "$@" >"build/image.log" 2>&1 || {
+    tail -n 15 build/image.log >&2
+    say "failed, see build/image.log"
+    exit 1
+  }
+  say "ready: $1"
 }
-say "ready: $image"
+
+recipe() { cat "$@" | sha256sum | cut -d' ' -f1; }
+
+lab_image() {
+  local made
+  made=$(recipe requirements.lock docker/Dockerfile)
+  [ "$(made_from $lab)" = "$made" ] && return
+  if ! docker image inspect "$base" >/dev/null 2>&1 \
+    && ! docker pull --quiet "$base" >/dev/null 2>&1; then
+    say "cannot pull $base: making a base of our own"
+    docker/base-image.sh
+    base=windtunnel/base:local
+  fi
+  ensure $lab docker/Dockerfile "$made" --build-arg "BASE_IMAGE=$base"
+}
+
+mkdir -p build
+case ${1:-lab} in
+  lab) lab_image ;;
+  spark)
+    lab_image
+    made=$(recipe requirements.lock docker/Dockerfile $spark_lock docker/spark.Dockerfile)
+    ensure $spark docker/spark.Dockerfile "$made" --build-arg "LAB_IMAGE=$lab"
+    ;;
+  *) say "usage: docker/build.sh [spark]"; exit 64 ;;
+esac

@@ -16,6 +16,7 @@ from harness.artifact.suite import Suite, SuiteRun
 _Read = TypeVar("_Read")
 
 UNJUDGED = "INCONCLUSIVE"
+ANALYSIS_SCHEMA = "windtunnel-run-analysis/1"
 KNOWN = "KNOWN"
 """In suite.json: the run failed as it is known to."""
 
@@ -30,6 +31,8 @@ class RunDocuments:
     ledger: Ledger | None = None
     case: Document = field(default_factory=dict)
     repro: str = ""
+    captures_say: list[str] = field(default_factory=list)
+    "What an analysis of its captures told, in plain words; empty if there was none."
     summary: SuiteRun | None = None
     "The run's line in suite.json."
     notes: list[str] = field(default_factory=list)
@@ -111,6 +114,9 @@ def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
     documents.verdict = attempt(lambda: read_document(run.verdict), run.verdict.name) or {}
     documents.ledger = attempt(lambda: Ledger.read(run.ledger), run.ledger.name)
     documents.case = attempt(lambda: read_document(run.case), run.case.name) or {}
+    if run.analysis.is_file():
+        read = attempt(lambda: read_document(run.analysis, ANALYSIS_SCHEMA), run.analysis.name)
+        documents.captures_say = [str(line) for line in (read or {}).get("summary", [])]
     documents.repro = attempt(lambda: run.repro.read_text().strip(), run.repro.name) or ""
     return documents
 

@@ -7,9 +7,11 @@
 The chart library is plotly's, taken from its Python package as it is installed.
 """
 
+import os
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 from harness.artifact.documents import DocumentError
 from harness.artifact.frame_class import NAMES
@@ -83,7 +85,7 @@ def _page(
                             joined([tables.suite_table(runs), tables.scenario_table(suite)]),
                             class_="card",
                         ),
-                        *(_run(run, series, anchor) for run, series, anchor in runs),
+                        *(_run(folder, *each) for each in runs),
                     ]
                 ),
             ),
@@ -147,7 +149,7 @@ def _header(folder: SuiteDir, suite: Suite | None, runs: list[RunDocuments]) -> 
     )
 
 
-def _run(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
+def _run(folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
     notes = [*run.notes, *(series.notes if series else [])]
     parts: list[object] = [
         element(
@@ -163,6 +165,7 @@ def _run(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
         if notes
         else "",
         _chart(run, series, anchor),
+        _captures(folder, run),
         tables.findings(run),
         tables.ledger(run),
         tables.facts(run),
@@ -192,6 +195,19 @@ def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
     document["frame_names"] = {str(code): name for code, name in NAMES.items()}
     place = element("div", "drawing …", class_="chart", data_series=f"series-{anchor}")
     return joined([place, _packed(f"series-{anchor}", pack(document))])
+
+
+def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:
+    """What the captures tell of losses and repairs, if they were asked, or how to ask them."""
+    if not run.captures_say:
+        if not any(run.run.captures.glob("*.pcap")):
+            return Markup("")
+        command = f"windtunnel analyze --report {run.run.path.name}"
+        return element("p", f"What its captures tell of loss and repair: {command}", class_="hint")
+    page = quote(os.path.relpath(run.run.analysis_page, folder.path))
+    link = element("a", "its captures", href=page) if run.run.analysis_page.is_file() else ""
+    lines = element("ul", joined(element("li", line) for line in run.captures_say), class_="told")
+    return joined([element("h3", joined(["Told by ", link or "its captures"])), lines])
 
 
 def _repro(run: RunDocuments) -> Markup:

@@ -234,6 +234,16 @@ class RunDir:
         return self.path / "verdict.json"
 
     @property
+    def analysis(self) -> Path:
+        """What its captures tell, in plain words, if anybody has asked."""
+        return self.path / "analysis.json"
+
+    @property
+    def analysis_page(self) -> Path:
+        """The same with charts and tables."""
+        return self.path / "analysis.html"
+
+    @property
     def captures(self) -> Path:
         return self.path / "captures"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.artifact.run_dir import RunDir
 from harness.cli import exit_code
 from harness.cli.failure import Failure
 
@@ -46,6 +47,12 @@ EXIT_CODES = (
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a page with charts there, which opens anywhere, offline.",
 )
+@click.option(
+    "--report",
+    "into_report",
+    is_flag=True,
+    help="Of one run folder: put the page into it, and what it says into the suite's report.",
+)
 @click.option("--fates", is_flag=True, help="With --out: also a row for each frame.")
 @click.option("--messages", is_flag=True, help="Also a row for each message, with its CRC-32.")
 @click.option("--json", "as_json", is_flag=True, help="All tables as one JSON document.")
@@ -56,6 +63,7 @@ def analyze(
     master: str | None,
     out: Path | None,
     html: Path | None,
+    into_report: bool,
     fates: bool,
     messages: bool,
     as_json: bool,
@@ -66,18 +74,20 @@ def analyze(
     these were captured; pcap and pcapng, plain or gz, xz, zst. Without --spark one core reads.
 
     \b
-      windtunnel analyze runs/<suite>/<run>
+      windtunnel analyze runs/<suite>/<run> --report
       windtunnel analyze pub='pub/*.pcap.gz' sub='sub/*.pcap.gz' --port 24325
       windtunnel analyze big.pcap --spark --out tables --html report.html
     """
     if fates and out is None:
         raise click.UsageError("--fates needs --out: the table is as long as the captures")
+    if into_report and not (len(captures) == 1 and RunDir(Path(captures[0])).manifest.is_file()):
+        raise click.UsageError("--report needs one run folder, and nothing else to read")
     with _failures():
         from reports.analysis.analyze import Wanted
 
         wanted = Wanted(messages=messages, fates_to=out / "fates" if fates and out else None)
         tables = _analyze(captures, ports, wanted, on_spark or master is not None, master)
-        _write(tables, out, html)
+        _write(tables, out, html, RunDir(Path(captures[0])) if into_report else None)
     if as_json:
         click.echo(json.dumps(_document(tables)))
     else:
@@ -87,8 +97,9 @@ def analyze(
     return exit_code.OK if sum(tables.captures["frames"].to_pylist()) else exit_code.NOTHING
 
 
-def _write(tables: "Tables", out: Path | None, html: Path | None) -> None:
+def _write(tables: "Tables", out: Path | None, html: Path | None, run: RunDir | None) -> None:
     from reports.analysis.page import write_capture_page
+    from reports.analysis.run_page import write_run_analysis
     from reports.analysis.tables import write_tables
 
     try:
@@ -96,6 +107,8 @@ def _write(tables: "Tables", out: Path | None, html: Path | None) -> None:
             write_tables(tables, out)
         if html is not None:
             write_capture_page(tables, html)
+        if run is not None:
+            write_run_analysis(tables, run)
     except OSError as error:
         text = f"{error.filename or out or html}: {error.strerror or error}"
         raise Failure(text, exit_code.HARNESS) from error

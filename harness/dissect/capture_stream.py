@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.dissect import capture_rows
 from harness.dissect import capture_walk as walking
 from harness.dissect.capture_format import (
     HEAD_LENGTH,
@@ -28,7 +29,7 @@ from harness.dissect.capture_format import (
     read_format,
 )
 from harness.dissect.capture_records import CHAIN_LENGTH, FOUND, MORE, WINDOW, find_record
-from harness.dissect.capture_walk import COUNT_NAMES
+from harness.dissect.capture_rows import COUNT_NAMES
 from harness.dissect.reassembly import PENDING, REACH, SLOT_LENGTH, SLOTS
 from harness.dissect.wire_frame import KEEPS_CRC32, KEEPS_HASH, WIRE_FRAME
 
@@ -98,15 +99,15 @@ class CaptureStream:
         self._counts = np.zeros(len(COUNT_NAMES), dtype=np.int64)
         self._buf = np.zeros(WINDOW_LENGTH, dtype=np.uint8)
         self._window = np.zeros(1, dtype=WINDOW)[0]
-        self._walk = np.zeros(1, dtype=walking.WALK)[0]
+        self._walk = np.zeros(1, dtype=capture_rows.WALK)[0]
         self._walk["keeps"] = reading.keeps_hash * KEEPS_HASH + reading.keeps_crc32 * KEEPS_CRC32
         self._walk["may_meet_section"] = not reading.is_split
         self._interfaces = np.zeros(INTERFACES_MAX, dtype=INTERFACE)
         self._ports = np.array(reading.ports, dtype=np.int64)
-        rows = ROWS_A_BATCH + walking.FRAMES_A_DATAGRAM_MAX
+        rows = ROWS_A_BATCH + capture_rows.FRAMES_A_DATAGRAM_MAX
         self._rows = np.zeros(rows, dtype=WIRE_FRAME)
-        self._addresses = np.zeros(walking.ADDRESS_SLOTS, dtype=walking.ADDRESS)
-        self._texts = np.zeros(walking.TEXTS_LENGTH, dtype=np.uint8)
+        self._addresses = np.zeros(capture_rows.ADDRESS_SLOTS, dtype=capture_rows.ADDRESS)
+        self._texts = np.zeros(capture_rows.TEXTS_LENGTH, dtype=np.uint8)
         self._pending = np.zeros(SLOTS, dtype=PENDING)
         self._store = np.zeros((SLOTS, SLOT_LENGTH), dtype=np.uint8)
         self._pair = np.zeros(4, dtype=np.int64)
@@ -143,7 +144,7 @@ class CaptureStream:
                     break
             if self._is_at_end():
                 break
-        self._counts[walking.PIECES_INCOMPLETE] += self._walk["pending"]
+        self._counts[capture_rows.PIECES_INCOMPLETE] += self._walk["pending"]
         if self._walk["count"]:
             yield self._batch()
 
@@ -269,10 +270,10 @@ class CaptureStream:
         if self._walk["is_tail"]:
             return
         if is_torn and not found:
-            self._counts[walking.TORN_BYTES] += skipped
+            self._counts[capture_rows.TORN_BYTES] += skipped
         else:
-            self._counts[walking.DAMAGED_PLACES] += 1
-            self._counts[walking.DAMAGED_BYTES] += skipped
+            self._counts[capture_rows.DAMAGED_PLACES] += 1
+            self._counts[capture_rows.DAMAGED_BYTES] += skipped
 
     def _settle(self, cell: int) -> None:
         """Begin a cell: its first record is looked for, and should be the one that comes next."""
@@ -283,7 +284,7 @@ class CaptureStream:
         if self._walk["is_tail"] or skipped == 0:
             return
         if self._is_at_end() and not found:
-            self._counts[walking.TORN_BYTES] += max(skipped, 0)
+            self._counts[capture_rows.TORN_BYTES] += max(skipped, 0)
             return
-        self._counts[walking.DAMAGED_PLACES] += expected != cell
-        self._counts[walking.DAMAGED_BYTES] += max(skipped, 0)
+        self._counts[capture_rows.DAMAGED_PLACES] += expected != cell
+        self._counts[capture_rows.DAMAGED_BYTES] += max(skipped, 0)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reports.analysis import flow_control_kernel as kernel
+from reports.analysis.geometry import Geometry
 from reports.analysis.repair import KEY
 from reports.analysis.stream_events import Events, grown, ints
 
@@ -54,10 +55,12 @@ WINDOWS = pa.schema(
         ("repair_median_rtts", pa.float64()),
     ]
 )
-"""`over_runs`: new frames beyond the limit. `idle`: pauses in which there was room, so the sender
-had nothing to send. `rtt`: RTTM and its reply, without what the replying driver says it took.
-`nak_answer`: from a NAK to the first frame that answers it. `repair`: from the first sign of a gap
-until all of it was there; in round trips by the shortest RTTM, or the quickest answer to a NAK."""
+"""`over_runs`: new frames that end more than half a term behind what was consumed, so that the
+receiver drops them; padding may, for the limit is asked for its header alone. `idle`: pauses in
+which there was room, so the sender had nothing to send. `rtt`: RTTM and its reply, without what the
+replying driver says it took. `nak_answer`: from a NAK to the first frame that answers it. `repair`:
+from the first sign of a gap until all of it was there; in round trips by the shortest RTTM, or the
+quickest answer to a NAK."""
 STALLS = pa.schema(
     [
         *KEY,
@@ -79,7 +82,8 @@ _TIMES_MAX = 1 << 16
 class FlowControlWalk:
     """Follows one stream at one vantage point."""
 
-    def __init__(self) -> None:
+    def __init__(self, geometry: Geometry) -> None:
+        self._reach_bytes = geometry.term_length // 2
         self._windows = np.zeros(1, dtype=kernel.WINDOW)
         self._stalls = np.zeros(64, dtype=kernel.STALL)
         self._count = 0
@@ -97,8 +101,10 @@ class FlowControlWalk:
             events.flow_of,
             events.starts,
             events.ends,
+            events.charged,
             told,
             PAUSE_NS,
+            self._reach_bytes,
             self._windows,
             self._stalls,
             self._count,

@@ -43,7 +43,7 @@ WINDOW = np.dtype(
         ("new_ns", "<i8"),  # of the last frame that was new
         ("new_end", "<i8"),
         ("had_hole", "<i8"),  # whether a hole was open then, or has opened since
-        ("over_runs", "<i8"),  # new frames beyond the limit
+        ("over_runs", "<i8"),  # new frames that reach further than a receiver takes them
         ("idle_count", "<i8"),  # pauses with room
         ("idle_ns", "<i8"),
         ("stall_count", "<i8"),
@@ -98,14 +98,16 @@ def _room_since(state: Any, end: int) -> int:
 
 @kernel
 def follow_windows(
-    times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, told: Any, pause_ns: int,
-    windows: Any, stalls: Any, count: int,
+    times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, charged: Any, told: Any,
+    pause_ns: int, reach_bytes: int, windows: Any, stalls: Any, count: int,
 ) -> int:  # fmt: skip
     """Follow a stream's events in the order of capture.
 
-    Shapes:  as of `repair_kernel.follow`, and told as it wrote it; windows WINDOW[f]; stalls
-             STALL[s] with n free behind `count`; windows and stalls are kept from call to call
-    Units:   `pause_ns`: shorter pauses between new frames are none
+    Shapes:  as of `repair_kernel.follow`, and told as it wrote it; charged int64[n]: up to where
+             the limit must be for a frame to pass; windows WINDOW[f]; stalls STALL[s] with n free
+             behind `count`; windows and stalls are kept from call to call
+    Units:   `pause_ns`: shorter pauses between new frames are none; `reach_bytes`: a receiver drops
+             what ends further behind what it has consumed
     Returns: how many stalls there are now
     """
     for index in range(len(kinds)):
@@ -118,11 +120,12 @@ def follow_windows(
             continue
         if kinds[index] != FRAME or told[index]["fate"] != FIRST:
             continue
-        if state["raises"] > 0 and end > state["limit"]:
+        if state["raises"] > 0 and end > state["consumed"] + reach_bytes:
             state["over_runs"] += 1
         before_ns = state["new_ns"]
         if before_ns > 0 and time_ns - before_ns >= pause_ns:
-            opened_ns = _room_since(state, end) if end <= state["limit"] else 0
+            has_room = charged[index] <= state["limit"]
+            opened_ns = _room_since(state, charged[index]) if has_room else 0
             if opened_ns - before_ns >= pause_ns:
                 stall = stalls[count]
                 count += 1

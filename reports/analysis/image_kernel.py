@@ -97,9 +97,10 @@ def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
         elif image["is_inside"] == 0:
             continue
         image["message_has_crc"] &= part["has_crc"]
-        image["message_crc"] = joined_crc32(
-            image["message_crc"], part["crc"], part["payload_length"]
-        )
+        if image["message_has_crc"]:
+            image["message_crc"] = joined_crc32(
+                image["message_crc"], part["crc"], part["payload_length"]
+            )
         image["message_length"] += part["payload_length"]
         if part["flags"] & END:
             message = messages[image["messages"] - first]
@@ -109,6 +110,9 @@ def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
             image["messages"] += 1
             image["message_bytes"] += image["message_length"]
             image["has_crc"] &= image["message_has_crc"]
-            image["crc"] = joined_crc32(image["crc"], image["message_crc"], image["message_length"])
+            if image["has_crc"]:
+                image["crc"] = joined_crc32(
+                    image["crc"], image["message_crc"], image["message_length"]
+                )
             image["is_inside"] = 0
     return len(parts)

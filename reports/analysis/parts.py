@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.dissect.capture_format import CaptureFormatError
+from harness.dissect.capture_rows import COUNT_NAMES
 from harness.dissect.capture_stream import (
     CELL_LENGTH,
     CELL_LENGTH_MIN,
@@ -23,7 +24,6 @@ from harness.dissect.capture_stream import (
     CaptureStream,
     Reading,
 )
-from harness.dissect.capture_walk import COUNT_NAMES
 from reports.analysis.capture_files import CaptureFile, open_capture
 from reports.analysis.frame_table import FrameTable
 from reports.analysis.schema import CAPTURES

@@ -26,7 +26,7 @@ from harness.artifact.frame_class import (
     SETUP,
     SM,
 )
-from harness.dissect.capture_walk import COUNT_NAMES
+from harness.dissect.capture_rows import COUNT_NAMES
 
 ANY = (PAD, DATA, NAK, SM, ERR, SETUP, RTTM, RES, RSP_SETUP, HEARTBEAT)
 POSITIONAL = (PAD, DATA, HEARTBEAT)

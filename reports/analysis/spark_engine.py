@@ -71,6 +71,7 @@ def start_session(
             f"Spark is not installed ({error}); install windtunnel[spark], or use the local engine"
         ) from error
     from reports.analysis.pcap_source import AeronPcap
+    from reports.analysis.recording_source import AeronRecording
     from reports.analysis.run_source import SOURCES
 
     check_java()
@@ -91,6 +92,6 @@ def start_session(
         session = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         raise EngineError(f"Spark does not start: {first_line(error)}") from error
-    for source in (AeronPcap, *SOURCES):
+    for source in (AeronPcap, AeronRecording, *SOURCES):
         session.dataSource.register(source)
     return session

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.dissect.frames import DATA_HEADER_LENGTH
 from reports.analysis import repair_kernel as kernel
 from reports.analysis.geometry import Geometry, positions_in
 
@@ -38,6 +39,8 @@ class Events:
     flow_of: Any
     starts: Any
     ends: Any
+    charged: Any
+    "Up to where the sender's limit must be: of padding, of which the header passes, its header."
 
 
 class StreamEvents:
@@ -76,6 +79,7 @@ class StreamEvents:
         spans[kinds == kernel.HEARTBEAT] = 0
         spans = np.where(kinds == kernel.NAK, ints(frames, "nak_length"), spans)
         spans = np.where(kinds == kernel.STATUS, ints(frames, "window_bytes"), spans)
+        charges = np.where(bools(pc.equal(names, "PAD")), DATA_HEADER_LENGTH, spans)
         return Events(
             rows,
             ints(frames, "time_ns")[rows],
@@ -83,6 +87,7 @@ class StreamEvents:
             flow_of[rows],
             starts[rows],
             (starts + spans)[rows],
+            (starts + charges)[rows],
         )
 
     def _flows_of(self, frames: Any, kinds: Any) -> Any:
@@ -93,12 +98,9 @@ class StreamEvents:
             rows = np.flatnonzero(where)
             if not len(rows):
                 continue
-            codes, texts = ends_of(frames, side)
-            present, first = np.unique(codes[rows], return_index=True)
-            known = np.full(len(texts), -1, dtype=np.int32)
-            for code in present[np.argsort(first)]:
-                known[code] = self._flow_index(texts[code], side == "destination")
-            found[rows] = known[codes[rows]]
+            codes, texts = ends_of(frames, side, rows)
+            known = [self._flow_index(text, side == "destination") for text in texts]
+            found[rows] = np.array(known, dtype=np.int32)[codes]
         self.unmatched += int(np.count_nonzero((kinds != _NONE) & (found < 0)))
         return found
 
@@ -131,13 +133,17 @@ def ints(frames: Any, name: str) -> Any:
     return pc.fill_null(frames.column(name), 0).to_numpy(zero_copy_only=False)
 
 
-def ends_of(frames: Any, side: str) -> tuple[Any, list[str]]:
-    """Address and port of the `source` or `destination`: which of the texts each frame has."""
+def ends_of(frames: Any, side: str, rows: Any = slice(None)) -> tuple[Any, list[str]]:
+    """Address and port of the `source` or `destination`: which of the texts each frame has.
+
+    Of these rows only; texts come in the order in which the rows have them.
+    """
     column = frames.column(f"{side}_address")
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     addresses = column.dictionary_encode()
     pairs = addresses.indices.to_numpy().astype(np.int64) << 16 | ints(frames, f"{side}_port")
-    unique, codes = np.unique(pairs, return_inverse=True)
+    encoded = pa.array(pairs[rows]).dictionary_encode()
     names = addresses.dictionary.to_pylist()
-    return codes, [f"{names[pair >> 16]} {pair & 0xFFFF}" for pair in unique.tolist()]
+    texts = [f"{names[pair >> 16]} {pair & 0xFFFF}" for pair in encoded.dictionary.to_pylist()]
+    return encoded.indices.to_numpy(), texts

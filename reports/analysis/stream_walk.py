@@ -69,7 +69,7 @@ class StreamWalk:
         self._key, self._geometry, self._settings = key, geometry, settings
         self.events = StreamEvents(key, geometry)
         self._repair = RepairWalk(geometry)
-        self._control = FlowControlWalk()
+        self._control = FlowControlWalk(geometry)
         self._images: list[ImageWalk] = []
         self._samples: list[PositionSamples] = []
         self._messages: list[list[Any]] = []

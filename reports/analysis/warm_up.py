@@ -2,14 +2,15 @@
 
     python -m reports.analysis.warm_up
 
-Follows an empty stream; prints nothing. Needs neither Arrow nor Spark; those kernels that read
-captures are the harness's to warm up.
+Follows an empty stream and an empty recording; prints nothing. Needs neither Arrow nor Spark; those
+kernels that read captures are the harness's to warm up.
 """
 
 import sys
 
 import numpy as np
 
+from harness.dissect import recording_walk as recording
 from reports.analysis import flow_control_kernel as windows
 from reports.analysis import image_kernel as image
 from reports.analysis import repair_kernel as repair
@@ -31,9 +32,14 @@ def main() -> int:
         np.zeros(repair.CONTROLS, dtype=np.int64),
     )
     stalls = np.zeros(1, dtype=windows.STALL)
-    windows.follow_windows(*events, told, 1, np.zeros(1, dtype=windows.WINDOW), stalls, 0)
+    states = np.zeros(1, dtype=windows.WINDOW)
+    windows.follow_windows(*events, none, told, 1, 1, states, stalls, 0)
     parts, messages = np.zeros(0, dtype=image.PART), np.zeros(0, dtype=image.MESSAGE)
     image.assemble(parts, np.zeros(1, dtype=image.IMAGE)[0], messages, 0)
+    # Windows are views of what was read, which nobody may write to.
+    window = np.frombuffer(b"", dtype=np.uint8)
+    segment, frames = np.zeros(1, dtype=recording.SEGMENT), np.zeros(1, dtype=recording.RECORDED)
+    recording.walk_segment(window, segment[0], frames)
     return 0
 
 

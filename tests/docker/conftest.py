@@ -22,11 +22,31 @@ def image():
         pytest.skip(str(error))
     if shutil.which("docker") is None:
         pytest.skip("the program `docker` that builds the image is not installed")
+    build()
+    return "windtunnel:local"
+
+
+def build(*what: str) -> None:
+    """Build an image that is missing."""
+    from harness.orchestrate import engine
+
     built = subprocess.run(
-        [engine.BUILD_SCRIPT], capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+        [engine.BUILD_SCRIPT, *what],
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
     )
     assert built.returncode == 0, built.stderr
-    return "windtunnel:local"
+
+
+@pytest.fixture(scope="session")
+def spark_image(image):
+    """The image of Spark, on top of the other."""
+    if not list(REPOSITORY.glob(".venv/lib/python*/site-packages/pyspark")):
+        pytest.skip("Spark is not installed in .venv, so its image would be a download of 450 MB")
+    build("spark")
+    return "windtunnel-spark:local"
 
 
 @pytest.fixture(scope="session")

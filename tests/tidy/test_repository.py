@@ -140,6 +140,10 @@ def test_locks_hold_every_dependency_and_agree():
     assert _names(needed) <= set(run), "type: make lock"
     assert _names(wanted_by_tests) <= set(test), "type: make lock"
     assert {name: test.get(name) for name in run} == run
+    spark = pins("docker/requirements-spark.lock")
+    assert not set(spark) & set(run), "type: make lock"
+    assert _names(project["optional-dependencies"]["spark"]) <= set(spark), "type: make lock"
+    assert {name: test.get(name) for name in spark} == spark
 
 
 def _names(requirements: list[str]) -> set[str]:
@@ -147,7 +151,9 @@ def _names(requirements: list[str]) -> set[str]:
     return {re.sub(r"[-_.]+", "-", name).lower() for name in names}
 
 
-@pytest.mark.parametrize("path", ["requirements.lock", "requirements-test.lock"])
+@pytest.mark.parametrize(
+    "path", ["requirements.lock", "requirements-test.lock", "docker/requirements-spark.lock"]
+)
 def test_locks_name_versions_and_hashes_and_no_addresses(path):
     text = texts()[path]
     assert "://" not in text

@@ -12,7 +12,7 @@ from harness.artifact.manifest import Manifest, Phase
 from harness.artifact.run_dir import SuiteDir
 from harness.artifact.suite import ScenarioResult, Suite, SuiteRun
 from reports import page
-from reports.evidence import read_run, worst
+from reports.evidence import ANALYSIS_SCHEMA, read_run, worst
 from reports.page import write_run_report, write_suite_report
 from tests.unit.reports.made_suite import Weather, make_suite
 
@@ -182,3 +182,27 @@ def test_the_worst_run_names_the_suite() -> None:
     assert worst(["PASS", "UNSUPPORTED"]) == "PASS"
     assert worst(["UNSUPPORTED"]) == "UNSUPPORTED"
     assert worst([]) == "INCONCLUSIVE"
+
+
+def test_what_an_analysis_of_the_captures_told_is_in_the_report(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "FAIL"))
+    first, second = suite.runs()
+    write_document(
+        first.analysis,
+        {"schema": ANALYSIS_SCHEMA, "is_partial": False, "summary": ["lost 29 <frames>"]},
+    )
+    first.analysis_page.write_text("charts")
+    _, reader = read(write_suite_report(suite.path))
+    assert "lost 29 <frames>" in reader.sections["run-0"]
+    assert f"windtunnel analyze --report {second.path.name}" in reader.sections["run-1"]
+    link = f"{first.path.name}/analysis.html"
+    assert [each for each in reader.addresses if each.endswith(".html")] == [link]
+    assert (suite.path / link).is_file()
+    _, alone = read(write_run_report(first.path))
+    assert [each for each in alone.addresses if each.endswith(".html")] == ["analysis.html"]
+    first.analysis_page.unlink()
+    _, reader = read(write_suite_report(suite.path))
+    assert not [each for each in reader.addresses if each.endswith(".html")]
+    first.analysis.write_text("{")
+    _, reader = read(write_suite_report(suite.path))
+    assert "analysis.json" in reader.sections["run-0"]

@@ -4,10 +4,13 @@ import json
 
 import pytest
 
+from harness.artifact.run_dir import SuiteDir
 from harness.cli.root import main
 from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, Packet, packet
+from tests.unit.reports.made_suite import make_suite
+from tests.unit.reports.test_page import SMALL
 
 
 @pytest.fixture
@@ -180,3 +183,31 @@ def test_two_points_are_told_by_link(run, tmp_path):
         "hundred"
     ) in out
     assert "1 not repaired (768 bytes)" in out
+
+
+def test_a_run_folders_page_is_put_into_it_and_into_the_suites_report(run, tmp_path):
+    suite = make_suite(tmp_path / "suite", SMALL)
+    (made_run,) = suite.runs()
+    assert run(made_run.path, "--report")[0] in (0, 2)
+    told = json.loads(made_run.analysis.read_text())
+    assert told["schema"] == "windtunnel-run-analysis/1"
+    assert any(line.startswith("stream 1001 ") for line in told["summary"])
+    assert "In plain words" in made_run.analysis_page.read_text()
+    report = suite.report.read_text()
+    assert f'href="{made_run.path.name}/analysis.html"' in report
+    assert not SuiteDir(made_run.path).report.exists()
+    alone = tmp_path / "alone"
+    made_run.path.rename(alone)
+    assert run(alone, "--report")[0] in (0, 2)
+    assert 'href="analysis.html"' in SuiteDir(alone).report.read_text()
+
+
+def test_only_a_single_run_folder_can_have_its_page_put_into_it(run, tmp_path):
+    suite = make_suite(tmp_path / "suite", SMALL)
+    (made_run,) = suite.runs()
+    golden = GOLDEN / "one-message" / "capture.pcap.xz"
+    for given in ((golden,), (made_run.path, golden), (suite.path,)):
+        code, _, err = run(*given, "--report")
+        assert code == 64
+        assert "--report needs one run folder" in err
+    assert not made_run.analysis.exists()

@@ -21,6 +21,7 @@ SETS = {
     "mdc-dynamic": ("mdc-dynamic", "mdc-dynamic"),
     "one-message": ("cnc-one-message", "one-message"),
     "loss-unreliable": ("cnc-loss-unreliable", None),
+    "java-cubic-loss": ("java-cubic-loss", "java"),
 }
 """By set: where its counters stand, and its loss report, which tells what receivers asked for. An
 unreliable one asks for nothing, so nothing of it is on the wire."""

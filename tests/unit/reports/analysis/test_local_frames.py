@@ -33,7 +33,7 @@ def rows_of(tmp_path, *packets, **settings):
 
 
 def test_there_are_golden_captures():
-    assert len(CAPTURES) == 9
+    assert len(CAPTURES) == 10
 
 
 @pytest.mark.parametrize(("golden_set", "name"), CAPTURES)

@@ -1,0 +1,38 @@
+#!/bin/sh
+# A part of the Spark profile of compose.yaml.
+#
+#   docker/spark.sh master | worker | analyze [ARGUMENTS OF windtunnel analyze]
+#
+# Exit code of `analyze`: that of `windtunnel analyze`; 3 if the image does not fit the clone.
+set -u
+
+master=spark://spark-master:7077
+daemon() {
+  class=org.apache.spark.deploy.$1
+  shift
+  exec "$SPARK_HOME/bin/spark-class" "$class" --host "$(hostname -i | cut -d' ' -f1)" "$@"
+}
+
+if ! cmp -s docker/requirements-spark.lock /opt/spark/requirements-spark.lock; then
+  echo "spark: the image was built from another requirements-spark.lock; type: make spark-image" >&2
+  exit 3
+fi
+what=${1:?usage: docker/spark.sh master|worker|analyze}
+shift
+case $what in
+  master) daemon master.Master --port 7077 --webui-port 8080 ;;
+  worker)
+    # Without a number of cores each worker takes all that the machine has.
+    set -- --memory 2g ${WINDTUNNEL_WORKER_CORES:+--cores "$WINDTUNNEL_WORKER_CORES"}
+    daemon worker.Worker --webui-port 8081 --work-dir /tmp/spark "$@" "$master"
+    ;;
+  analyze)
+    # Compiled here, once, lest all workers do it at the same time.
+    python -m reports.analysis.warm_up
+    python -m harness analyze --master "$master" "$@"
+    status=$?
+    # What root wrote belongs to whoever owns the clone.
+    chown -R --reference=compose.yaml runs
+    exit "$status"
+    ;;
+esac

@@ -1,0 +1,95 @@
+"""The Spark profile of compose.yaml: its cluster comes to the tables of the local engine."""
+
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from harness.orchestrate.compose_file import REPOSITORY
+from tests.golden.reader import GOLDEN
+
+pytestmark = [pytest.mark.docker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+RUN_TIMEOUT_S = 600
+CAPTURE = "loss-reliable"
+LOSSES = 57
+"""Gaps in that capture, by the loss report of its receiver."""
+WORKERS = 2
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory):
+    """The shared folder: a golden capture, plain, so that it could be cut into parts."""
+    folder = tmp_path_factory.mktemp("captures")
+    packed = GOLDEN / CAPTURE / "capture.pcap.xz"
+    (folder / f"{CAPTURE}.pcap").write_bytes(lzma.decompress(packed.read_bytes()))
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def profile(compose, spark_image, captures):
+    """The compose command with the profile, as a project of the test's own, gone afterwards."""
+    name = f"windtunnel-spark-{os.getpid()}"
+    command = [*compose, "--project-name", name, "--profile", "spark"]
+    environment = {
+        **os.environ, "WINDTUNNEL_CAPTURES": str(captures), "WINDTUNNEL_WORKER_CORES": "1",
+    }  # fmt: skip
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+        )
+
+    yield run
+    assert run("down", "--timeout", "1").returncode == 0
+    volumes = ["docker", "volume", "rm", "--force", f"{name}_control"]
+    subprocess.run(volumes, capture_output=True, check=True)
+
+
+def document(text: str) -> dict:
+    """The tables that an analysis told; where a file lies is not the same here and there."""
+    told = json.loads(text)
+    for each in told["captures"]:
+        each["file"] = each["file"].rpartition("/")[2]
+    return told
+
+
+def test_two_workers_tell_row_by_row_what_one_core_tells(profile, captures):
+    done = profile("run", "--rm", "-T", "analyze", f"/captures/{CAPTURE}.pcap", "--json")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    here = subprocess.run(
+        [
+            *(sys.executable, "-m", "harness", "analyze"),
+            *(str(captures / f"{CAPTURE}.pcap"), "--json"),
+        ],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=True,
+    )
+    there, expected = document(done.stdout), document(here.stdout)
+    assert sorted(there) == sorted(expected)
+    for name, rows in expected.items():
+        assert there[name] == rows, name
+    assert len(there["gaps"]) == LOSSES
+    master = profile("logs", "--no-color", "spark-master").stdout
+    assert len(re.findall(r"Registering worker ", master)) == WORKERS, master[-4000:]
+    assert "Registering app windtunnel analyze" in master
+
+
+def test_a_missing_capture_reaches_the_exit_code(profile):
+    done = profile("run", "--rm", "-T", "--no-deps", "analyze", "/captures/none.pcap")
+    assert done.returncode == 64, done.stdout[-2000:] + done.stderr[-4000:]
+    assert "/captures/none.pcap: no such file" in done.stderr
+    assert "Traceback" not in done.stderr
