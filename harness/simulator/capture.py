@@ -47,7 +47,7 @@ _EPOCH = EPOCH_NS
 def write_packets(tape: Any, used: int, host: int, out: Any, counts: Any) -> int:
     """Turn the datagrams of one host into packets of a capture file.
 
-    Shapes:  tape, out uint8[n]; counts int64[2], to which packets of each host are added
+    Shapes:  tape, out uint8[n]; counts int64[hosts], to which packets of each host are added
     Returns: the bytes of `out` that are now used; it must hold what the tape holds
     """
     at, end = 0, 0
@@ -141,7 +141,7 @@ class Captures:
         self._hosts = tuple(hosts)
         self._events = events
         self._out = np.empty(2 * events.tape.size, dtype=np.uint8)
-        self._counts = np.zeros(2, dtype=np.int64)
+        self._counts = np.zeros(len(self._hosts), dtype=np.int64)
         self._closing = ExitStack()
         self._files: list[BinaryIO] = []
         for host in self._hosts:

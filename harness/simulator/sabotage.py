@@ -17,7 +17,6 @@ from driver.channel.socket_address import SocketAddress, write_name
 from driver.cnc import counters
 from driver.media import link
 from harness.dissect.counter_key import RECEIVER_NAKS_SENT
-from harness.scenario.case import Case, TrafficCase
 from harness.simulator.host import Host
 from harness.simulator.subscriber import Subscriber
 from harness.simulator.world import SimulatedWorld
@@ -42,20 +41,22 @@ class Sabotage:
         self._name = name
         self._is_done = False
 
-    def skips_message(self, case: Case, traffic: TrafficCase) -> bool:
-        """Whether this traffic's publisher leaves out a message."""
+    @property
+    def skips_message(self) -> bool:
+        """Whether publishers leave out a message."""
         return self._name == SKIP_MESSAGE
 
-    def flips_byte(self, case: Case, traffic: TrafficCase) -> bool:
-        """Whether this traffic's subscriber damages a message."""
+    @property
+    def flips_byte(self) -> bool:
+        """Whether subscribers damage a message."""
         return self._name == FLIP_BYTE
 
-    def step(self, world: SimulatedWorld, case: Case, subscribers: Sequence[Subscriber]) -> None:
+    def step(self, world: SimulatedWorld, subscribers: Sequence[Subscriber]) -> None:
         """Do the ordered harm once there is an image to do it to."""
         if self._is_done or self._name not in (LYING_COUNTER, NAK_WHEN_UNRELIABLE):
             return
         victim = subscribers[0]
-        if not victim.images or victim.read_bytes == 0:
+        if not victim.images or victim.count_bytes == 0:
             return
         host = world.host(victim.traffic.to_host)
         if self._name == LYING_COUNTER:

@@ -38,10 +38,10 @@ from harness.simulator.stream_audit import (
     NONE,
 )
 from harness.simulator.swarm_choice import Choice
-from harness.simulator.trial_end import disagreement, is_known_stall, stuck
+from harness.simulator.trial_end import disagreement, is_known_stall, stuck, wire_loss
 from harness.simulator.trial_stream import Stream, record_of
 from harness.simulator.world import SimulatedWorld, open_world
-from harness.simulator.world_state import FLOODED, OVERFLOWS
+from harness.simulator.world_state import OVERFLOWS
 
 PAYLOAD_BYTES = 48 << 20
 SHELL_INTERVAL_NS = 100_000_000
@@ -164,6 +164,8 @@ class Trial:
             counters_watched=COUNTERS_WATCHED,
         ) as world:
             world.on_full = lambda: self._empty(world)
+            for host in world.hosts:
+                host.connect()
             self._keepsake.open(world)
             streams: list[Stream] = []
             try:
@@ -173,15 +175,14 @@ class Trial:
                 for each in streams:
                     for log in each.mapped:
                         log.close()
-            if violation and world.kernel.lost[:, (OVERFLOWS, FLOODED)].any():
-                lost = world.kernel.lost.tolist()
-                raise RuntimeError(f"the wire lost datagrams by itself: {lost}; then {violation}")
+            if violation and (lost := wire_loss(world, world.between.lost[:, OVERFLOWS])):
+                raise RuntimeError(f"{lost}; then {violation}")
             stalls = tuple(self._stalls.values())
             return Outcome(violation, stalls, world.digest, self._frames, world.now_ns)
 
     def _empty(self, world: SimulatedWorld) -> None:
         self._keepsake.drain(world)
-        world.kernel.engine.state[DECISIONS] = 0
+        world.between.engine.state[DECISIONS] = 0
         self._audit.state[DECISIONS_SEEN] = 0
 
     def _phases(self, world: SimulatedWorld, streams: list[Stream]) -> str:
@@ -246,7 +247,7 @@ class Trial:
 
     def _heal(self, world: SimulatedWorld) -> None:
         """Good weather from now on; what is held comes when it is due."""
-        rules = world.kernel.engine.rules
+        rules = world.between.engine.rules
         if self._sabotage == NEVER_HEAL:
             rules["chance"], rules["threshold"] = INDEPENDENT, ALWAYS
         else:
