@@ -24,6 +24,7 @@ from driver.media_driver.context import INVOKER, KIB, MIB, Context
 from driver.media_driver.context import from_environment as driver_context
 from driver.media_driver.media_driver import MediaDriver
 from harness.scenario.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
+from harness.simulator.one_interface import OneInterface
 from harness.simulator.virtual_time import NS_PER_MS, VirtualClock
 from harness.simulator.world_state import Agents
 
@@ -80,6 +81,7 @@ class Host:
             self._context(),
             clock=self._clock,
             sockets=LinkSockets(self._links, SocketAddress(self.address, 0)),
+            resolver=OneInterface(self.address),
             links=self._links,
             seed=self._seed,
         )

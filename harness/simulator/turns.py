@@ -1,10 +1,9 @@
-"""Who takes turns in a world, and when: two sound hosts by one kernel, any others one by one.
+"""Who takes turns in a world, and when: a kernel for two sound hosts, another for any others.
 
-    TwoHosts     a kernel goes from turn to turn: a million of them a second
-    ManyHosts    each host sleeps and wakes by itself, and may be told to stand still
+    TwoHosts     as few calls as can be: a million turns a second
+    ManyHosts    each host sleeps and wakes by itself, may stand still, and may get another driver
 
-A host that has worked takes another turn at once; one without work sleeps for twice as long each
-time up to a bound, as idle agents do, but wakes for what arrives.
+Refuses to know what is done in a turn.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from harness.simulator import host_turn, turn
-from harness.simulator.flight import NEVER
+from harness.simulator import many_hosts, turn
 from harness.simulator.host import Host
-from harness.simulator.world_state import IDLE_MAX, NOW, TURN, TURNS, Between, World
+from harness.simulator.keeping_states import KeptState
+from harness.simulator.many_hosts import ADDRESS, DUE, IDLE, IS_WORKING, WAKES
+from harness.simulator.world_state import NOW, TURN, Agents, Between, World
 
 
 class Turns(Protocol):
@@ -46,45 +46,16 @@ class ManyHosts:
 
     def __init__(self, hosts: Sequence[Host], between: Between) -> None:
         self._hosts, self._between = tuple(hosts), between
-        self._due_ns = np.full(len(self._hosts) + 1, NEVER, dtype=np.int64)
-        self._turn_ns = int(between.state[TURN])
-        self._idle_max_ns = int(between.state[IDLE_MAX])
-        self._idle_ns = [self._turn_ns] * len(self._hosts)
-        self._wakes_ns = [int(between.state[NOW])] * len(self._hosts)
+        self._agents: list[Agents | None] = [None] * len(self._hosts)
+        self._kept: list[KeptState | None] = [None] * len(self._hosts)
+        self._sleepers = np.zeros((len(self._hosts), DUE + 1), dtype=np.int64)
+        self._sleepers[:, IDLE] = between.state[TURN]
+        self._sleepers[:, WAKES] = self._sleepers[:, DUE] = between.state[NOW]
 
     def run(self, until_ns: int) -> int:
-        state = self._between.state
-        while True:
-            now_ns = int(state[NOW])
-            state[TURNS] += 1
-            needs = 0
-            for index, host in enumerate(self._hosts):
-                is_wanted = host.is_working and self._wakes_ns[index] <= now_ns
-                if is_wanted or self._due_ns[index] <= now_ns:
-                    needs |= self._take_turn(index, host, now_ns)
-            if self._due_ns[-1] <= now_ns:
-                needs |= host_turn.take_middle_turn(self._between, self._due_ns)
-            next_ns = max(self._next_ns(), now_ns + self._turn_ns)
-            state[NOW] = min(next_ns, max(until_ns, now_ns + 1))
-            if needs or state[NOW] >= until_ns:
-                return needs
-
-    def _take_turn(self, index: int, host: Host, now_ns: int) -> int:
-        work_count, needs = host_turn.take_turn(
-            host.agents, self._between, self._due_ns, index, host.is_working
-        )
-        if work_count:
-            self._idle_ns[index] = self._turn_ns
-        else:
-            self._idle_ns[index] = min(2 * self._idle_ns[index], self._idle_max_ns)
-        self._wakes_ns[index] = now_ns + self._idle_ns[index]
-        return needs
-
-    def _next_ns(self) -> int:
-        """When somebody is wanted next."""
-        wakes_ns = [
-            each_ns
-            for each_ns, host in zip(self._wakes_ns, self._hosts, strict=True)
-            if host.is_working
-        ]
-        return min(int(self._due_ns.min()), *wakes_ns, NEVER)
+        for index, host in enumerate(self._hosts):
+            self._sleepers[index, IS_WORKING] = host.is_working
+            if host.agents is not self._agents[index]:
+                self._agents[index], self._kept[index] = host.agents, (kept := KeptState(host.agents))
+                self._sleepers[index, ADDRESS] = kept.address
+        return many_hosts.run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
