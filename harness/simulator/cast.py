@@ -67,9 +67,7 @@ class Cast:
             for each in twins:
                 each.twins = twins
 
-    def _subscriber(
-        self, traffic: TrafficCase, connect: Callable[[], Aeron | None]
-    ) -> Subscriber:
+    def _subscriber(self, traffic: TrafficCase, connect: Callable[[], Aeron | None]) -> Subscriber:
         return Subscriber(
             traffic,
             connect,

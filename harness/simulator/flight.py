@@ -46,9 +46,7 @@ class Flight(NamedTuple):
 
 def make_flight(links: int, capacity: int) -> Flight:
     """So many empty wires."""
-    return Flight(
-        np.zeros((links, 3), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8)
-    )
+    return Flight(np.zeros((links, 3), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8))
 
 
 @bare_kernel

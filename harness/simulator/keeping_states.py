@@ -19,8 +19,7 @@ from harness.kernel import bare_kernel
 _WORD_BYTES = 8
 
 
-@intrinsic
-def _size_of(typing_context: Any, state: Any) -> Any:
+def _type_size_of(typing_context: Any, state: Any) -> Any:
     """The bytes that a state of this kind takes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -30,8 +29,7 @@ def _size_of(typing_context: Any, state: Any) -> Any:
     return int64(state), generate
 
 
-@intrinsic
-def _keep(typing_context: Any, state: Any, address: Any) -> Any:
+def _type_keep(typing_context: Any, state: Any, address: Any) -> Any:
     """Write a state to an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -42,8 +40,7 @@ def _keep(typing_context: Any, state: Any, address: Any) -> Any:
     return int64(state, address), generate
 
 
-@intrinsic
-def take_up(typing_context: Any, like: Any, address: Any) -> Any:
+def _type_take_up(typing_context: Any, like: Any, address: Any) -> Any:
     """The state at an address, which must be of the same kind as another."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -52,6 +49,12 @@ def take_up(typing_context: Any, like: Any, address: Any) -> Any:
         return builder.load(at, align=_WORD_BYTES)
 
     return like(like, address), generate
+
+
+_size_of: Any = intrinsic(_type_size_of)
+_keep: Any = intrinsic(_type_keep)
+take_up: Any = intrinsic(_type_take_up)
+"""(like, address) -> the state at an address, which must be of the same kind as another."""
 
 
 @bare_kernel

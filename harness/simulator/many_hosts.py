@@ -55,7 +55,7 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
             sleeper = sleepers[host]
             if not _is_wanted(sleeper, now_ns):
                 continue
-            agents = take_up(like, sleeper[ADDRESS])
+            agents: Agents = take_up(like, sleeper[ADDRESS])
             work_count = 0
             for way in range(between.routes.targets.size):
                 if between.routes.targets[way] == host:
@@ -70,9 +70,7 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
                         now_ns,
                     )
             if sleeper[IS_WORKING] != 0:
-                work_count += conductor_state.track(
-                    agents.conductor, now_ns, now_ns // _NS_PER_MS
-                )
+                work_count += conductor_state.track(agents.conductor, now_ns, now_ns // _NS_PER_MS)
                 work_count += sender.do_work(agents.sender, now_ns)
                 work_count += receiver.do_work(agents.receiver, now_ns)
                 if passage.has_sent(agents.links):

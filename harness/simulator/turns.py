@@ -56,6 +56,7 @@ class ManyHosts:
         for index, host in enumerate(self._hosts):
             self._sleepers[index, IS_WORKING] = host.is_working
             if host.agents is not self._agents[index]:
-                self._agents[index], self._kept[index] = host.agents, (kept := KeptState(host.agents))
+                kept = KeptState(host.agents)
+                self._agents[index], self._kept[index] = host.agents, kept
                 self._sleepers[index, ADDRESS] = kept.address
         return many_hosts.run(self._hosts[0].agents, self._between, self._sleepers, until_ns)

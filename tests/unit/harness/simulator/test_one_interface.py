@@ -13,7 +13,7 @@ def test_addresses_are_what_they_are():
 
 
 def test_names_are_unknown():
-    with pytest.raises(UnknownHostError, match="endpoint=example.org: unknown host"):
+    with pytest.raises(UnknownHostError, match=r"endpoint=example\.org: unknown host"):
         OneInterface("10.64.0.3").resolve("example.org", "endpoint")
 
 
