@@ -5,13 +5,16 @@
 
 A kernel is given states as arguments, one by one, and each array of them costs time at each call.
 Of several states of one kind it may be given one, so that it knows the kind, and the addresses of
-all. What is kept are addresses of arrays: these must outlive it. Refuses to know what it keeps.
+all. What is kept are addresses of arrays: these must outlive it. When the JIT is off, numba cannot
+run intrinsics, and the address of a state is a number under which it is known. Refuses to know what
+it keeps.
 """
 
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
-from numba import int64
+from numba import config, int64
 from numba.extending import intrinsic
 
 from harness.kernel import bare_kernel
@@ -51,9 +54,15 @@ def _type_take_up(typing_context: Any, like: Any, address: Any) -> Any:
     return like(like, address), generate
 
 
+def _known_take_up(like: Any, address: int) -> Any:
+    """What `take_up` is when the JIT is off."""
+    return _known[address].state
+
+
+_JIT_DISABLED: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # set at run time
 _size_of: Any = intrinsic(_type_size_of)
 _keep: Any = intrinsic(_type_keep)
-take_up: Any = intrinsic(_type_take_up)
+take_up: Any = _known_take_up if _JIT_DISABLED else intrinsic(_type_take_up)
 """(like, address) -> the state at an address, which must be of the same kind as another."""
 
 
@@ -71,7 +80,15 @@ class KeptState:
     """A state in memory, as long as this lives."""
 
     def __init__(self, state: Any) -> None:
-        self._state = state
+        self.state = state
+        self.address = id(self)
+        if _JIT_DISABLED:
+            _known[self.address] = self
+            return
         self._memory = np.zeros(1 + _size_in_bytes(state) // _WORD_BYTES, dtype=np.int64)
-        self.address: int = self._memory.ctypes.data
+        self.address = self._memory.ctypes.data
         _write(state, self.address)
+
+
+_known: WeakValueDictionary[int, KeptState] = WeakValueDictionary()
+"""When the JIT is off, by address."""
