@@ -34,7 +34,7 @@ from harness.simulator.flight import (
 )
 from harness.simulator.moved_ports import MovedPorts
 from harness.simulator.routes import Routes
-from harness.simulator.stream_audit import Audit
+from harness.simulator.stream_record import Audit
 from harness.simulator.world_state import (
     COPIES,
     DELAY,

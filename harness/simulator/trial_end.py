@@ -27,7 +27,7 @@ from harness.dissect.frames import aligned
 from harness.middlebox.state import FRAMES_DAMAGED_FROM, FRAMES_FORGED
 from harness.scenario.case import TrafficCase
 from harness.simulator.flight import FLOODED
-from harness.simulator.stream_audit import Audit
+from harness.simulator.stream_record import Audit
 from harness.simulator.world import SimulatedWorld
 
 _HEADER = 32

@@ -14,7 +14,15 @@ from typing import Any
 
 from driver.media_driver import conductor_state, receiver, sender
 from harness.kernel import bare_kernel
-from harness.simulator import crossing, event_log, flight, passage, stream_audit, stream_traffic
+from harness.simulator import (
+    crossing,
+    event_log,
+    flight,
+    passage,
+    stream_audit,
+    stream_record,
+    stream_traffic,
+)
 from harness.simulator.flight import Flight
 from harness.simulator.world_state import (
     AUDIT,
@@ -131,7 +139,7 @@ def _look(world: World, now_ns: int) -> int:
         needs |= WANTED
     if conductor_state.needs_shell(world.right.conductor):
         needs |= WANTED << 1
-    if stream_audit.is_over(between.audit):
+    if stream_record.is_over(between.audit):
         needs |= AUDIT
     return needs
 

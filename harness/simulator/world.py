@@ -30,7 +30,7 @@ from harness.simulator.host import RING_BYTES, SHELL_INTERVAL_NS, Host
 from harness.simulator.moved_ports import make_moved_ports
 from harness.simulator.passage import PACKET_HEADERS
 from harness.simulator.routes import make_routes
-from harness.simulator.stream_audit import Audit, make_audit
+from harness.simulator.stream_record import Audit, make_audit
 from harness.simulator.turns import ManyHosts, Turns, TwoHosts
 from harness.simulator.virtual_time import VirtualClock
 from harness.simulator.world_state import AUDIT, FULL, WANTED, Between

@@ -23,7 +23,7 @@ from harness.simulator.event_log import EventLog
 from harness.simulator.flight import Flight
 from harness.simulator.moved_ports import MovedPorts
 from harness.simulator.routes import Routes
-from harness.simulator.stream_audit import Audit
+from harness.simulator.stream_record import Audit
 
 # Cells of `state`.
 NOW, IDLE, TURN, IDLE_MAX, DELAY, COUNTERS_FROM, COUNTERS_END, LONGEST, TURNS = range(9)
