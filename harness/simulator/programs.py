@@ -81,7 +81,9 @@ class DriverProgram:
         self.host.pause_driver()
 
     def resume(self) -> None:
-        self.host.resume_driver()
+        # One that was killed meanwhile is not woken, nor is its successor.
+        if not self.is_killed:
+            self.host.resume_driver()
 
     def kill(self) -> None:
         # Its files are those of the driver that dies; the successor's take their place.

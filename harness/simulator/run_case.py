@@ -152,6 +152,8 @@ class Rehearsal:
         )
         print(f"events {world.digest}", flush=True)
         require_room(world)
+        if not self._overran and not self._driver_error:
+            self._sabotage.require_done()
 
 
 def _is_over(cast: Cast, events: HostEvents) -> bool:
