@@ -198,7 +198,10 @@ class LinkSocket:
 
 
 class LinkSockets:
-    """Opens mailboxes for one simulated host, which has the one address `host` and no groups."""
+    """Opens mailboxes for one simulated host, which has the one address `host`.
+
+    A mailbox that joins a group has the group's name: that is what others send to.
+    """
 
     def __init__(self, links: Links, host: SocketAddress) -> None:
         self._links = links
@@ -206,23 +209,34 @@ class LinkSockets:
         self._next_port = FIRST_EPHEMERAL_PORT
 
     def open_publication(self, channel: UdpChannel) -> PublicationSockets:
-        peer = channel.remote_data if channel.is_connectable else None
-        opened = self._open(channel, channel.local_data, peer)
-        return PublicationSockets(opened, opened, is_connected=peer is not None)
+        with _naming(channel):
+            if channel.is_multicast:
+                frames = self._open(channel.local_data, channel.remote_data)
+                try:
+                    control = self._claim(channel.remote_control, None)
+                except DriverError:
+                    frames.close()
+                    raise
+                return PublicationSockets(frames, control, is_connected=True)
+            peer = channel.remote_data if channel.is_connectable else None
+            opened = self._open(channel.local_data, peer)
+            return PublicationSockets(opened, opened, is_connected=peer is not None)
 
     def open_subscription(self, channel: UdpChannel) -> OpenSocket:
-        return self._open(channel, channel.remote_data, None)
+        with _naming(channel):
+            if channel.is_multicast:
+                return self._claim(channel.remote_data, None)
+            return self._open(channel.remote_data, None)
 
-    def _open(
-        self, channel: UdpChannel, bind: SocketAddress, peer: SocketAddress | None
-    ) -> LinkSocket:
-        if channel.is_multicast:
-            raise DriverError(f"channel '{channel.uri}': the simulated host joins no groups")
+    def _open(self, bind: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
         if not bind.is_unspecified and bind.host != self._host.host:
             raise DriverError(f"cannot bind {bind}: the simulated host is {self._host.host}")
         local = self._host.with_port(bind.port or self._choose_port())
         if self._is_used(local):
             raise DriverError(f"cannot bind {local}, the port is in use")
+        return self._claim(local, peer)
+
+    def _claim(self, local: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
         mailboxes = self._links.mailboxes
         for index in range(mailboxes.size):
             if mailboxes[index].is_open == 0:

@@ -135,6 +135,14 @@ class HostDir:
     def held_logs(self) -> Path:
         return self.path / "logs.json"
 
+    def put_aside(self, number: int) -> None:
+        """Keep what a sampler wrote of a driver that was killed, the so-and-so-many-th."""
+        past = self.path / f"before-{number}"
+        past.mkdir(parents=True, exist_ok=True)
+        for file in (self.counters, self.counter_samples, self.pressure, self.held_logs):
+            if file.exists():
+                file.rename(past / file.name)
+
     def log_buffer(self, folder: str, registration_id: int) -> Path:
         """The copy of a log buffer from one of the two folders of a driver's directory."""
         return self.path / "logs" / f"{folder}-{registration_id}.logbuffer"

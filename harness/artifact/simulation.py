@@ -19,7 +19,7 @@ class Simulation:
     digest: str
     "Of all datagrams and all changes of counters, with their times: equal for equal seeds."
     datagrams: int
-    "Sent and received, by both hosts."
+    "Sent and received, by all hosts."
     changes: int
     "Of counters."
     simulated_ns: int

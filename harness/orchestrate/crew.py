@@ -82,12 +82,7 @@ class Crew:
         """
         host = driver.name.partition("/")[0]
         self._errors += watch.end(self.on_host(host, "sampler"), STOP_TIMEOUT_S)
-        files = self.order.folder.host(host)
-        past = files.path / f"before-{len(self.of('driver'))}"
-        past.mkdir(parents=True, exist_ok=True)
-        for file in (files.counters, files.counter_samples, files.pressure, files.held_logs):
-            if file.exists():
-                file.rename(past / file.name)
+        self.order.folder.host(host).put_aside(len(self.of("driver")))
 
     def spawn(
         self,

@@ -182,7 +182,10 @@ def resolve(
         # On virtual time there is no kernel that could have a netem.
         backend="relay" if fidelity == "sim" else network.all_links[0].backend,
         weather=_weather(scenario),
-        links=tuple(LinkCase(between=each.between, backend=each.backend) for each in several),
+        links=tuple(
+            LinkCase(between=each.between, backend="relay" if fidelity == "sim" else each.backend)
+            for each in several
+        ),
         events=tuple(event_case(each) for each in scenario.events),
         timeouts=timeouts_case(scenario.timeouts),
     )

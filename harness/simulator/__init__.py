@@ -1,6 +1,6 @@
-"""Two hosts, their drivers and clients, and the link between them, in one process on virtual time.
+"""Hosts, their drivers and clients, and the links between them, in one process on virtual time.
 
-    host a                                                     host b
+    host a                                                     host b, c, ...
     client --- driver --mailbox--> middlebox --flight--> mailbox--> driver --- client
                agents <-mailbox<--flight-- engine <-------mailbox-- agents
 

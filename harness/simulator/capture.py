@@ -3,8 +3,8 @@
     | packet header 16 | Ethernet 14 | IPv4 20 | UDP 8 | datagram |
 
 Addresses and ports are the true ones, the rest of the headers is made up: MAC addresses from the
-IPv4 addresses, no UDP checksum, but for a datagram whose seal is broken: there it is one that does
-not hold. IPv4 only.
+IPv4 addresses, for groups as IPv4 has it; no UDP checksum, but for a datagram whose seal is broken:
+there it is one that does not hold. IPv4 only.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from harness.simulator.event_log import (
 )
 from harness.simulator.flight import DESTINATION
 from harness.simulator.passage import is_whole
+from harness.simulator.routes import is_group
 from harness.simulator.virtual_time import EPOCH_NS
 
 _MAGIC_NS, _ETHERNET = 0xA1B23C4D, 1
@@ -47,7 +48,7 @@ _EPOCH = EPOCH_NS
 def write_packets(tape: Any, used: int, host: int, out: Any, counts: Any) -> int:
     """Turn the datagrams of one host into packets of a capture file.
 
-    Shapes:  tape, out uint8[n]; counts int64[2], to which packets of each host are added
+    Shapes:  tape, out uint8[n]; counts int64[hosts], to which packets of each host are added
     Returns: the bytes of `out` that are now used; it must hold what the tape holds
     """
     at, end = 0, 0
@@ -76,6 +77,10 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
         out[mac + which + 1] = 0
         for index in range(4):
             out[mac + which + 2 + index] = tape[name + V4_ADDRESS + index]
+    if is_group(tape, destination):
+        out[mac] = 1
+        out[mac + 2] = 0x5E
+        out[mac + 3] &= 0x7F
     _put_u16(out, mac + _MACS, 0x0800)
     ip = mac + _MACS + 2
     for index in range(_IP):
@@ -141,7 +146,7 @@ class Captures:
         self._hosts = tuple(hosts)
         self._events = events
         self._out = np.empty(2 * events.tape.size, dtype=np.uint8)
-        self._counts = np.zeros(2, dtype=np.int64)
+        self._counts = np.zeros(len(self._hosts), dtype=np.int64)
         self._closing = ExitStack()
         self._files: list[BinaryIO] = []
         for host in self._hosts:

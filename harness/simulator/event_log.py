@@ -45,12 +45,12 @@ class EventLog(NamedTuple):
     seen: Any  # int64[host, counter id]: last value
 
 
-def make_event_log(tape_length: int, counters_watched: int) -> EventLog:
-    """A log of nothing yet, which watches the counters with the lowest ids of both hosts."""
+def make_event_log(tape_length: int, counters_watched: int, hosts: int = 2) -> EventLog:
+    """A log of nothing yet, which watches the counters with the lowest ids of all hosts."""
     return EventLog(
         state=np.zeros(4, dtype=np.int64),
         tape=np.zeros(tape_length, dtype=np.uint8),
-        seen=np.zeros((2, counters_watched), dtype=np.int64),
+        seen=np.zeros((hosts, counters_watched), dtype=np.int64),
     )
 
 

@@ -1,7 +1,7 @@
 """Datagrams on their way through the wire: what left the middlebox arrives a constant time later.
 
     head                          tail
-     | due, length, envelope, bytes | due, length, envelope, bytes |      one ring a direction
+     | due, length, envelope, bytes | due, length, envelope, bytes |      one ring a link direction
 
 A constant delay keeps the order, so a ring is enough; what comes late or out of turn has been kept
 back by the middlebox. An envelope names source and destination:
@@ -28,7 +28,9 @@ ENVELOPE_LENGTH = SEAL + 8
 
 NOTHING = -1
 NEVER = (1 << 63) - 1
-HEAD, TAIL = 0, 1
+# Columns of `ends`.
+HEAD, TAIL, FLOODED = range(3)
+"""Bytes taken and put since the beginning; datagrams that found the ring full."""
 
 _DUE, _LENGTH, _RECORD_LENGTH, _ENVELOPE = 0, 8, 12, 16
 _HEADER = _ENVELOPE + ENVELOPE_LENGTH
@@ -36,65 +38,69 @@ _FILLER = -1
 
 
 class Flight(NamedTuple):
-    """One direction of the wire."""
+    """The wires of all link directions."""
 
-    ends: Any  # int64[2], bytes taken and put since the beginning
-    memory: Any  # uint8[capacity], a multiple of 8
+    ends: Any  # int64[link, 3]
+    memory: Any  # uint8[link, capacity], a multiple of 8
 
 
-def make_flight(capacity: int) -> Flight:
-    """An empty wire."""
-    return Flight(np.zeros(2, dtype=np.int64), np.zeros(capacity, dtype=np.uint8))
+def make_flight(links: int, capacity: int) -> Flight:
+    """So many empty wires."""
+    return Flight(np.zeros((links, 3), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8))
 
 
 @bare_kernel
-def put(flight: Flight, due_ns: int, buf: Any, at: int, envelope_length: int, length: int) -> bool:
+def put(
+    flight: Flight, link: int, due_ns: int, buf: Any, at: int, envelope_length: int, length: int
+) -> bool:
     """Send a datagram off, its envelope before it; False when the wire holds all that it can."""
-    memory, capacity = flight.memory, flight.memory.size
+    memory, ends = flight.memory[link], flight.ends[link]
+    capacity = memory.size
     needed = (_HEADER + length + 7) & -8
-    free = capacity - (flight.ends[TAIL] - flight.ends[HEAD])
-    index = flight.ends[TAIL] % capacity
+    free = capacity - (ends[TAIL] - ends[HEAD])
+    index = ends[TAIL] % capacity
     to_end = capacity - index
-    if needed > to_end:
-        if needed + to_end > free:
-            return False
+    is_round = needed > to_end
+    if needed + (to_end if is_round else 0) > free:
+        ends[FLOODED] += 1
+        return False
+    if is_round:
         if to_end >= _ENVELOPE:
             put_i32(memory, index + _LENGTH, _FILLER)
-        flight.ends[TAIL] += to_end
+        ends[TAIL] += to_end
         index = 0
-    elif needed > free:
-        return False
     put_i64(memory, index + _DUE, due_ns)
     put_i32(memory, index + _LENGTH, length)
     put_i32(memory, index + _RECORD_LENGTH, needed)
     copy(memory, index + _ENVELOPE, buf, at, envelope_length + length)
-    flight.ends[TAIL] += needed
+    ends[TAIL] += needed
     return True
 
 
 @bare_kernel
-def next_at(flight: Flight) -> int:
-    """Where in the memory the datagram lies that arrives next, or NOTHING."""
-    capacity = flight.memory.size
-    if flight.ends[HEAD] == flight.ends[TAIL]:
+def next_at(flight: Flight, link: int) -> int:
+    """Where in the memory of a wire the datagram lies that arrives next, or NOTHING."""
+    memory, ends = flight.memory[link], flight.ends[link]
+    capacity = memory.size
+    if ends[HEAD] == ends[TAIL]:
         return NOTHING
-    at = flight.ends[HEAD] % capacity
-    if capacity - at < _ENVELOPE or get_i32(flight.memory, at + _LENGTH) == _FILLER:
-        flight.ends[HEAD] += capacity - at
+    at = ends[HEAD] % capacity
+    if capacity - at < _ENVELOPE or get_i32(memory, at + _LENGTH) == _FILLER:
+        ends[HEAD] += capacity - at
         at = 0
     return int(at)
 
 
 @bare_kernel
-def due_ns(flight: Flight, at: int) -> int:
+def due_ns(flight: Flight, link: int, at: int) -> int:
     """When a datagram arrives; NEVER for NOTHING."""
-    return NEVER if at == NOTHING else int(get_i64(flight.memory, at + _DUE))
+    return NEVER if at == NOTHING else int(get_i64(flight.memory[link], at + _DUE))
 
 
 @bare_kernel
-def next_due_ns(flight: Flight) -> int:
-    """When the next datagram arrives, or NEVER."""
-    return due_ns(flight, next_at(flight))
+def next_due_ns(flight: Flight, link: int) -> int:
+    """When the next datagram of a wire arrives, or NEVER."""
+    return due_ns(flight, link, next_at(flight, link))
 
 
 @bare_kernel
@@ -104,12 +110,17 @@ def envelope_at(at: int) -> int:
 
 
 @bare_kernel
-def length_of(flight: Flight, at: int) -> int:
+def length_of(flight: Flight, link: int, at: int) -> int:
     """The bytes of a datagram."""
-    return int(get_i32(flight.memory, at + _LENGTH))
+    return int(get_i32(flight.memory[link], at + _LENGTH))
 
 
 @bare_kernel
-def take(flight: Flight, at: int) -> None:
+def take(flight: Flight, link: int, at: int) -> None:
     """Let go of the datagram that `next_at` named."""
-    flight.ends[HEAD] += get_i32(flight.memory, at + _RECORD_LENGTH)
+    flight.ends[link, HEAD] += get_i32(flight.memory[link], at + _RECORD_LENGTH)
+
+
+def is_empty(flight: Flight) -> bool:
+    """Whether nothing is on its way on any wire."""
+    return bool((flight.ends[:, HEAD] == flight.ends[:, TAIL]).all())

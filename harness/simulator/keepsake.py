@@ -11,16 +11,13 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from harness.artifact.decision import LINKS
-from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import Manifest
 from harness.artifact.run_dir import RunDir
-from harness.artifact.simulation import Simulation
-from harness.middlebox.report import DecisionLog, link_account, rule_accounts
-from harness.simulator import event_log
+from harness.middlebox.report import DecisionLog
+from harness.simulator.accounts import ledger, write_simulation
 from harness.simulator.capture import Captures
 from harness.simulator.counter_samples import CounterSamples
-from harness.simulator.virtual_time import EPOCH_NS, START_NS
+from harness.simulator.virtual_time import EPOCH_NS
 from harness.simulator.world import SimulatedWorld
 
 TAPE_BYTES = 16 << 20
@@ -59,7 +56,7 @@ class RunFolder(Keepsake):
     def open(self, world: SimulatedWorld) -> None:
         names = [each.name for each in world.case.hosts]
         world.case.write(self.folder.case)
-        self._captures = Captures(self.folder, names, world.kernel.events)
+        self._captures = Captures(self.folder, names, world.between.events)
         self._decisions = DecisionLog(self.folder.decisions)
         self._samples = [CounterSamples(each, self.folder.host(each.name)) for each in world.hosts]
 
@@ -69,24 +66,16 @@ class RunFolder(Keepsake):
 
     def drain(self, world: SimulatedWorld) -> None:
         self._captures.drain()
-        self._decisions.drain(world.kernel.engine)
+        self._decisions.drain(world.between.engine)
 
     def close(self, world: SimulatedWorld) -> None:
-        engine = world.kernel.engine
         self.drain(world)
         self._captures.close()
         self._decisions.close()
         for each in self._samples:
             each.close(EPOCH_NS + world.now_ns)
-        links = {name: link_account(engine, index) for index, name in enumerate(LINKS)}
-        Ledger(links, rule_accounts(engine, world.case)).write(self.folder.ledger)
-        state = world.kernel.events.state
-        Simulation(
-            digest=world.digest,
-            datagrams=int(state[event_log.DATAGRAMS]),
-            changes=int(state[event_log.CHANGES]),
-            simulated_ns=world.now_ns - START_NS,
-        ).write(self.folder.simulation)
+        ledger(world).write(self.folder.ledger)
+        write_simulation(world, self.folder)
 
     def conclude(self, seed: int, violation: str, command: list[str]) -> None:
         """Write what the trial came to."""

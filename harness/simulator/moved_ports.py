@@ -28,17 +28,19 @@ class MovedPorts(NamedTuple):
     counts: Any  # int64[link]
 
 
-def make_moved_ports() -> MovedPorts:
-    """Nothing is remembered yet."""
-    return MovedPorts(np.zeros((2, WAYS_MAX, 3), dtype=np.int64), np.zeros(2, dtype=np.int64))
+def make_moved_ports(links: int) -> MovedPorts:
+    """Nothing is remembered yet, of so many link directions."""
+    return MovedPorts(
+        np.zeros((links, WAYS_MAX, 3), dtype=np.int64), np.zeros(links, dtype=np.int64)
+    )
 
 
 @bare_kernel
 def set_ports(moved: MovedPorts, buf: Any, envelope: int, link: int, source_port: int) -> None:
     """Give a datagram the ports that it is to have; `source_port` 0 leaves its own alone."""
     source, peer = _port(buf, envelope + _SOURCE_PORT), _port(buf, envelope + _DESTINATION_PORT)
-    back = moved.ways[1 - link]
-    for index in range(moved.counts[1 - link]):
+    back = moved.ways[link ^ 1]
+    for index in range(moved.counts[link ^ 1]):
         if back[index, _NEW] == peer and back[index, _PEER] == source:
             _set_port(buf, envelope + _DESTINATION_PORT, back[index, _ORIGINAL])
             break

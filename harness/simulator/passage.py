@@ -1,4 +1,4 @@
-"""The way of a datagram from one host's mailbox to the other's.
+"""The way of a datagram from one host's mailbox to another's, or to those of a group.
 
     mailbox --depart--> engine --> outbox --send_out--> ports --> weather --drift--> wire --land-->
 
@@ -9,7 +9,8 @@ host that it reaches refuses it when the seal is broken. Knows nothing of agents
 from typing import Any
 
 from driver.base.atomics import copy, get_i64, put_i32, put_i64
-from driver.channel.socket_address import V4_LENGTH
+from driver.channel import socket_address
+from driver.channel.socket_address import V4_ADDRESS, V4_LENGTH
 from driver.media import link
 from driver.media.link import Links
 from harness.kernel import bare_kernel
@@ -21,6 +22,7 @@ from harness.middlebox.outbox import Outbox
 from harness.middlebox.state import Engine
 from harness.middlebox.weather import Weather
 from harness.simulator import event_log, flight, moved_ports, stream_audit
+from harness.simulator import routes as star
 from harness.simulator.event_log import RECEIVED, SENT, EventLog
 from harness.simulator.flight import (
     DESTINATION,
@@ -31,8 +33,21 @@ from harness.simulator.flight import (
     Flight,
 )
 from harness.simulator.moved_ports import MovedPorts
-from harness.simulator.stream_audit import Audit
-from harness.simulator.world_state import DELAY, FLOODED, LONGEST, OVERFLOWS, REFUSED, UNHEARD
+from harness.simulator.routes import Routes
+from harness.simulator.stream_record import Audit
+from harness.simulator.world_state import (
+    COPIES,
+    DELAY,
+    LEFT_OVER,
+    LEFT_OVER_LENGTH,
+    LONGEST,
+    OVERFLOWS,
+    RECEIVED_FROM,
+    REFUSED,
+    STRAYS,
+    UNHEARD,
+    UNLINKED,
+)
 
 PACKET_HEADERS = 42
 """Ethernet, IPv4 and UDP: a rate of the weather counts them, as it does on a real link."""
@@ -55,16 +70,19 @@ def has_sent(links: Links) -> bool:
 def depart(
     links: Links,
     engine: Engine,
+    routes: Routes,
     audit: Audit,
     events: EventLog,
     scratch: Any,
     state: Any,
+    ports: Any,
     host: int,
     now_ns: int,
 ) -> int:
     """Take what a host has sent to the middlebox, as long as its outbox has room.
 
-    Returns: how many datagrams; the owner empties the outbox and calls until it is none
+    Returns: how many datagrams on all links; the owner empties the outbox and calls until it is
+             none. What has yet to take some of its links stays in `scratch`
     """
     count = 0
     buf, longest = scratch, state[LONGEST]
@@ -73,20 +91,47 @@ def depart(
         while mailbox.is_open != 0:
             if not rules_engine.has_room(engine, ENVELOPE_LENGTH, longest):
                 return count
-            length, name_length = link.take(
-                links, index, buf[DESTINATION:], buf, ENVELOPE_LENGTH, longest
-            )
-            if length == link.NOTHING:
-                break
-            assert length <= longest
+            if state[LEFT_OVER] == 0:
+                length, name_length = link.take(
+                    links, index, buf[DESTINATION:], buf, ENVELOPE_LENGTH, longest
+                )
+                if length == link.NOTHING:
+                    break
+                assert length <= longest
+                copy(buf, 0, mailbox.local, 0, mailbox.local.size)
+                # A mailbox that has joined a group has its name; what it sends has its host's.
+                put_i32(buf, V4_ADDRESS, routes.addresses[host])
+                put_i32(buf, SOURCE_LENGTH, mailbox.local_length)
+                put_i32(buf, DESTINATION_LENGTH, name_length)
+                event_log.note_datagram(events, now_ns, host, SENT, buf, 0, length)
+                stream_audit.on_sent(audit, host, buf, ENVELOPE_LENGTH, length)
+                state[LEFT_OVER] = _route(routes, ports, host, buf)
+                state[LEFT_OVER_LENGTH] = length
+                if state[LEFT_OVER] == 0:
+                    continue
+            way = star.first_way(state[LEFT_OVER])
+            state[LEFT_OVER] &= state[LEFT_OVER] - 1
+            length = state[LEFT_OVER_LENGTH]
+            rules_engine.offer(engine, buf, 0, ENVELOPE_LENGTH, length, way, now_ns)
             count += 1
-            copy(buf, 0, mailbox.local, 0, mailbox.local.size)
-            put_i32(buf, SOURCE_LENGTH, mailbox.local_length)
-            put_i32(buf, DESTINATION_LENGTH, name_length)
-            event_log.note_datagram(events, now_ns, host, SENT, buf, 0, length)
-            stream_audit.on_sent(audit, host, buf, ENVELOPE_LENGTH, length)
-            rules_engine.offer(engine, buf, 0, ENVELOPE_LENGTH, length, host, now_ns)
     return count
+
+
+@bare_kernel
+def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
+    """The links that a datagram takes, as bits; counted at its host's port."""
+    bits = star.ways(routes, host, buf, DESTINATION)
+    ports[host, RECEIVED_FROM] += 1
+    if bits == star.NOWHERE:
+        ports[host, STRAYS] += 1
+        return 0
+    if bits == 0:
+        ports[host, UNLINKED] += 1
+    rest = bits & (bits - 1)
+    while rest:
+        rest &= rest - 1
+        ports[host, COPIES] += 1
+    return bits
 
 
 @bare_kernel
@@ -94,11 +139,9 @@ def send_out(
     outbox: Outbox,
     moved: MovedPorts,
     weather: Weather,
-    there: Flight,
-    back: Flight,
+    wires: Flight,
     packet: Any,
     state: Any,
-    lost: Any,
     now_ns: int,
 ) -> int:
     """Send all that the middlebox lets go on its way. Returns how many datagrams."""
@@ -110,10 +153,8 @@ def send_out(
         if skies.is_on(weather, direction):
             _into_weather(weather, packet, outbox.buf, at, length, direction, now_ns)
             continue
-        wire = there if direction == 0 else back
         due_ns = now_ns + state[DELAY]
-        if not flight.put(wire, due_ns, outbox.buf, at, ENVELOPE_LENGTH, length):
-            lost[1 - direction, FLOODED] += 1
+        flight.put(wires, direction, due_ns, outbox.buf, at, ENVELOPE_LENGTH, length)
     out.empty(outbox)
     return int(count)
 
@@ -133,11 +174,9 @@ def _into_weather(
 @bare_kernel
 def drift(
     weather: Weather,
-    there: Flight,
-    back: Flight,
+    wires: Flight,
     packet: Any,
     state: Any,
-    lost: Any,
     now_ns: int,
 ) -> int:
     """Put on the wire what the weather lets go. Returns how many datagrams."""
@@ -157,9 +196,7 @@ def drift(
         put_i64(packet, SEAL, get_i64(kept, _PACKET_SEAL))
         copy(packet, ENVELOPE_LENGTH, kept, PACKET_HEADERS, length)
         wait.give_back(waiting, slot)
-        wire = there if direction == 0 else back
-        if not flight.put(wire, now_ns + state[DELAY], packet, 0, ENVELOPE_LENGTH, length):
-            lost[1 - direction, FLOODED] += 1
+        flight.put(wires, direction, now_ns + state[DELAY], packet, 0, ENVELOPE_LENGTH, length)
         count += 1
     return count
 
@@ -179,23 +216,30 @@ def is_whole(buf: Any, envelope: int, length: int) -> bool:
 
 @bare_kernel
 def land(
-    wire: Flight, links: Links, audit: Audit, events: EventLog, lost: Any, host: int, now_ns: int
+    wires: Flight,
+    way: int,
+    links: Links,
+    audit: Audit,
+    events: EventLog,
+    lost: Any,
+    host: int,
+    now_ns: int,
 ) -> int:
-    """Deliver what has arrived at a host."""
+    """Deliver what has arrived at a host on one link."""
     count = 0
-    memory = wire.memory
+    memory = wires.memory[way]
     while True:
-        at = flight.next_at(wire)
-        if flight.due_ns(wire, at) > now_ns:
+        at = flight.next_at(wires, way)
+        if flight.due_ns(wires, way, at) > now_ns:
             return count
         count += 1
-        envelope, length = flight.envelope_at(at), flight.length_of(wire, at)
+        envelope, length = flight.envelope_at(at), flight.length_of(wires, way, at)
         event_log.note_datagram(events, now_ns, host, RECEIVED, memory, envelope, length)
         if is_whole(memory, envelope, length):
             _deliver(links, audit, lost, memory, envelope, length, host)
         else:
             lost[host, REFUSED] += 1
-        flight.take(wire, at)
+        flight.take(wires, way, at)
 
 
 @bare_kernel
@@ -204,12 +248,17 @@ def _deliver(
 ) -> None:
     at = envelope + ENVELOPE_LENGTH
     stream_audit.on_landed(audit, host, memory, at, length)
-    to = memory[envelope + DESTINATION :]
-    mailbox = link.find(links, to, memory[envelope + DESTINATION_LENGTH])
+    to, to_length = memory[envelope + DESTINATION :], memory[envelope + DESTINATION_LENGTH]
+    source, source_length = memory[envelope:], memory[envelope + SOURCE_LENGTH]
+    mailbox = link.find(links, to, to_length)
     if mailbox == link.NOTHING:
-        lost[host, UNHEARD] += 1
+        # A host hears nothing of groups that it has not joined.
+        lost[host, UNHEARD] += 0 if star.is_group(to, 0) else 1
         return
-    source = memory[envelope:]
-    source_length = memory[envelope + SOURCE_LENGTH]
-    if link.deliver(links, mailbox, source, source_length, memory, at, length) == link.NOTHING:
-        lost[host, OVERFLOWS] += 1
+    last = links.mailboxes.size if star.is_group(to, 0) else mailbox + 1
+    while mailbox < last:
+        box = links.mailboxes[mailbox]
+        if box.is_open != 0 and socket_address.same(box.local, box.local_length, to, to_length):
+            taken = link.deliver(links, mailbox, source, source_length, memory, at, length)
+            lost[host, OVERFLOWS] += 1 if taken == link.NOTHING else 0
+        mailbox += 1

@@ -1,5 +1,7 @@
 """A publisher that is stepped: as much of its plan as pace and stream allow, then the others' turn.
 
+    connect --> publication, destinations --> readers, twins --> messages --> close
+
 It leaves the files that a workload's publisher leaves, with simulated times. Raises SubjectError
 where a stream refuses what it must take.
 """
@@ -26,22 +28,26 @@ from harness.workload.stop import SubjectError
 class Publisher:
     """Sends the messages of one traffic's plan."""
 
+    role = "publisher"
+
     def __init__(
         self,
         traffic: TrafficCase,
         seed: int,
         payload: NDArray[np.uint8],
-        client: Aeron,
+        connect: Callable[[], Aeron | None],
         clock_ns: Callable[[], int],
         *,
         skips: bool,
     ) -> None:
-        """`skips` leaves out the message in the middle."""
+        """`connect` makes a client where a driver is at work; `skips` leaves out the message in
+        the middle."""
         self.traffic = traffic
-        self.error = ""
-        """What went wrong; empty for a publisher that is well."""
+        self.twins: list[Publisher] = [self]
+        """All publishers of the stream: none begins before all are connected."""
+        self._connect = connect
         self._clock_ns = clock_ns
-        self._client = client
+        self._client: Aeron | None = None
         self._payload = payload
         self._plan = plan(
             seed,
@@ -52,48 +58,76 @@ class Publisher:
         )
         self._skip = self._plan.count // 2 if skips else -1
         self._offers = np.zeros(self._plan.count, dtype=OFFER)
-        self._next = self._accepted = 0
+        self._next = 0
         self._pacer = Pacer(traffic.pace)
         self._close_ns = 0
         """When it closes; 0 as long as there is something to send."""
-        self._back_pressures = self._admin_actions = 0
-        self.sent_bytes = 0
-        add = client.async_add_publication
-        if traffic.publication == "exclusive":
-            add = client.async_add_exclusive_publication
-        self._registration = add(traffic.channel, traffic.stream_id)
+        self.count_bytes = 0
+        """Of whole messages that the stream took."""
+        self._registration = 0
         self.publication: Publication | None = None
-        self._started_ns = self._ended_ns = clock_ns()
-        self._end_position = traffic.initial_position
-        self._facts: dict[str, int] = {}
+        self.is_connected = False
+        """Whether anybody has been there to read."""
+        self._facts = PublisherFacts(
+            session_id=0,
+            stream_id=traffic.stream_id,
+            initial_term_id=traffic.initial_term_id or 0,
+            term_length=traffic.term_length,
+            mtu=traffic.mtu,
+            start_position=traffic.initial_position,
+            end_position=traffic.initial_position,
+            message_count=0,
+            back_pressure_count=0,
+            admin_action_count=0,
+            started_ns=clock_ns(),
+            ended_ns=0,
+            error=None,
+        )
         self.is_done = False
 
     def step(self) -> None:
         """Go on as far as possible without waiting."""
         if self.is_done:
             return
-        if self.publication is None:
-            self._find_publication()
-        elif not self._facts and self.publication.is_connected:
-            self._note_stream(self.publication)
-        elif self._facts:
+        if self._client is None:
+            self._ask()
+        elif self.publication is None:
+            self._find_publication(self._client)
+        elif not self.is_connected:
+            self._look_for_readers(self.publication)
+        elif all(each.is_connected for each in self.twins):
             self._send(self.publication)
 
-    def _find_publication(self) -> None:
+    def _ask(self) -> None:
+        self._client = self._connect()
+        if self._client is None:
+            return
+        add = self._client.async_add_publication
         if self.traffic.publication == "exclusive":
-            self.publication = self._client.get_exclusive_publication(self._registration)
-        else:
-            self.publication = self._client.get_publication(self._registration)
+            add = self._client.async_add_exclusive_publication
+        self._registration = add(self.traffic.channel, self.traffic.stream_id)
 
-    def _note_stream(self, publication: Publication) -> None:
-        self._started_ns = self._clock_ns()
-        self._facts = {
-            "session_id": publication.session_id,
-            "initial_term_id": publication.initial_term_id,
-            "term_length": publication.term_length,
-            "mtu": publication.mtu_length,
-            "start_position": publication.position,
-        }
+    def _find_publication(self, client: Aeron) -> None:
+        if self.traffic.publication == "exclusive":
+            self.publication = client.get_exclusive_publication(self._registration)
+        else:
+            self.publication = client.get_publication(self._registration)
+        if self.publication is None:
+            return
+        for destination in self.traffic.destinations:
+            self.publication.async_add_destination(destination)
+        facts, publication = self._facts, self.publication
+        facts.session_id = publication.session_id
+        facts.initial_term_id = publication.initial_term_id
+        facts.term_length = publication.term_length
+        facts.mtu = publication.mtu_length
+        facts.start_position = publication.position
+
+    def _look_for_readers(self, publication: Publication) -> None:
+        if publication.is_closed:
+            raise SubjectError(f"closed before it was connected: {publication.close_reason}")
+        self.is_connected = publication.is_connected
+        self._facts.started_ns = self._clock_ns()
 
     def _send(self, publication: Publication) -> None:
         starts, lengths = self._plan.starts, self._plan.lengths
@@ -105,17 +139,17 @@ class Publisher:
                 position = self._offer(publication, start, length)
                 if position <= 0:
                     return
-                self._offers[self._accepted] = (self._next, length, 0, position)
-                self._accepted += 1
-                self.sent_bytes += length
+                self._offers[self._facts.message_count] = (self._next, length, 0, position)
+                self._facts.message_count += 1
+                self.count_bytes += length
                 self._pacer.add(length, self._clock_ns())
             self._next += 1
         if not self._close_ns:
             self._close_ns = self._clock_ns() + self.traffic.close_after_ns
         if self._clock_ns() < self._close_ns:
             return
-        self._end_position = publication.position
-        self._ended_ns = self._clock_ns()
+        self._facts.end_position = publication.position
+        self._facts.ended_ns = self._clock_ns()
         self.is_done = True
         publication.close()
 
@@ -129,36 +163,30 @@ class Publisher:
             if position > 0:
                 return position
             if position == result.BACK_PRESSURED:
-                self._back_pressures += 1
+                self._facts.back_pressure_count += 1
+                return 0
+            if position == result.NOT_CONNECTED and self.traffic.rejoins:
+                self._facts.not_connected_count += 1
                 return 0
             if position != result.ADMIN_ACTION:
                 why = publication.close_reason
                 raise SubjectError(
-                    f"message {self._accepted} of {length} bytes: expected a position, found code "
-                    f"{position}{f': {why}' if why else ''}"
+                    f"message {self._facts.message_count} of {length} bytes: expected a position, "
+                    f"found code {position}{f': {why}' if why else ''}"
                 )
-            self._admin_actions += 1
+            self._facts.admin_action_count += 1
 
-    def write(self, host: HostDir) -> None:
-        """Leave the publisher's files."""
+    def close(self, host: HostDir, error: str) -> None:
+        """Leave the publisher's files; `error` is what went wrong, or nothing."""
         files = host.publisher(self.traffic.id)
         files.offers.parent.mkdir(parents=True, exist_ok=True)
-        self._offers[: self._accepted].tofile(files.offers)
-        traffic, facts = self.traffic, self._facts
-        if self.publication is not None and not self.is_done and not self.publication.is_closed:
-            self._end_position = self.publication.position
-        PublisherFacts(
-            session_id=facts.get("session_id", 0),
-            stream_id=traffic.stream_id,
-            initial_term_id=facts.get("initial_term_id", traffic.initial_term_id or 0),
-            term_length=facts.get("term_length", traffic.term_length),
-            mtu=facts.get("mtu", traffic.mtu),
-            start_position=facts.get("start_position", traffic.initial_position),
-            end_position=self._end_position,
-            message_count=self._accepted,
-            back_pressure_count=self._back_pressures,
-            admin_action_count=self._admin_actions,
-            started_ns=self._started_ns,
-            ended_ns=self._ended_ns if self.is_done else self._clock_ns(),
-            error=self.error or None,
-        ).write(files.document)
+        offers = self._offers[: self._facts.message_count]
+        offers.tofile(files.offers)
+        if not self.is_done:
+            self._facts.ended_ns = self._clock_ns()
+            if self.publication is not None and not self.publication.is_closed:
+                self._facts.end_position = self.publication.position
+            elif len(offers):
+                self._facts.end_position = int(offers["position"][-1])
+        self._facts.error = error or None
+        self._facts.write(files.document)

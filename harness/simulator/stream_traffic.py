@@ -18,8 +18,8 @@ from harness.artifact.frame_class import DATA, PAD
 from harness.dissect.bytes_at import i32_le, i64_le, u16_le
 from harness.dissect.frames import aligned
 from harness.kernel import bare_kernel
-from harness.simulator.stream_audit import (
-    FREE_BITS,
+from harness.simulator.stream_audit import FREE_BITS
+from harness.simulator.stream_record import (
     OFFER_REFUSED,
     OTHER_BYTES,
     OTHER_FRAME,

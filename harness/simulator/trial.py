@@ -12,38 +12,28 @@ does wrong: that is the trial's outcome.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from driver.cnc import counters
-from harness.artifact.plan import plan
-from harness.dissect.expected_log import expected_log
 from harness.middlebox.prf import DRAW_BITS
 from harness.middlebox.rules import INDEPENDENT
 from harness.middlebox.state import DECISIONS
-from harness.simulator import stream_audit
+from harness.simulator import stream_record
 from harness.simulator.keepsake import NO_KEEPSAKE, Keepsake
-from harness.simulator.stream_audit import (
-    CODE,
+from harness.simulator.stream_record import (
     DECISIONS_SEEN,
     ENDS,
-    FLIPS,
     GATES,
     GOAL,
     NO_GOAL,
-    NONE,
 )
 from harness.simulator.swarm_choice import Choice
-from harness.simulator.trial_end import disagreement, is_known_stall, stuck
-from harness.simulator.trial_stream import Stream, record_of
+from harness.simulator.trial_end import disagreement, is_known_stall, stuck, wire_loss
+from harness.simulator.trial_plan import lay_out
+from harness.simulator.trial_sabotage import NEVER_HEAL, commit
+from harness.simulator.trial_stream import Stream
 from harness.simulator.world import SimulatedWorld, open_world
-from harness.simulator.world_state import FLOODED, OVERFLOWS
+from harness.simulator.world_state import OVERFLOWS
 
-PAYLOAD_BYTES = 48 << 20
 SHELL_INTERVAL_NS = 100_000_000
 COUNTERS_WATCHED = 96
 """More than three streams have."""
@@ -52,14 +42,8 @@ LIVENESS_NS = 5_000_000_000
 ROUNDS_PER_WINDOW = 8
 SETTLE_NS = 2_000_000_000
 STEP_NS = 10_000_000
-
-FLIP_BYTE = "flip-byte"
-LYING_COUNTER = "lying-counter"
-WIDE_WINDOW = "wide-window"
-NEVER_HEAL = "never-heal"
-"""In place of healing, every rule strikes every frame that it may."""
 ALWAYS = 1 << DRAW_BITS
-SABOTAGES = (FLIP_BYTE, LYING_COUNTER, WIDE_WINDOW, NEVER_HEAL)
+"""The threshold of a rule that strikes every time."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +60,6 @@ class Outcome:
     simulated_ns: int
 
 
-@cache
-def payload() -> NDArray[np.uint8]:
-    """The bytes that all streams of all trials send."""
-    made: Any = np.random.Generator(np.random.PCG64(0)).bytes(PAYLOAD_BYTES)
-    return np.frombuffer(made, dtype=np.uint8)
-
-
 class Trial:
     """One trial under way."""
 
@@ -97,57 +74,8 @@ class Trial:
         self._choice, self._memory = choice, memory
         self._sabotage, self._keepsake = sabotage, keepsake
         self._stalls: dict[int, str] = {}
-        seed = choice.case.seed
-        plans = [
-            plan(seed, each.id, each.total_bytes, each.longest_bytes, each.shortest_bytes)
-            for each in choice.case.traffic
-        ]
-        self._logs = [
-            expected_log(made.lengths, each.mtu, each.term_length, each.initial_position)
-            for made, each in zip(plans, choice.case.traffic, strict=True)
-        ]
-        messages = sum(made.count for made in plans)
+        self._logs, self._audit = lay_out(choice)
         self._frames = sum(len(log.frames) for log in self._logs)
-        self._audit = stream_audit.make_audit(len(plans), messages, self._frames, payload())
-        self._lay_out([made.lengths for made in plans])
-
-    def _lay_out(self, lengths: list[NDArray[np.int64]]) -> None:
-        """Put plans and logs of all streams one behind the other."""
-        message = frame = 0
-        for index, (traffic, log) in enumerate(
-            zip(self._choice.case.traffic, self._logs, strict=True)
-        ):
-            stream = self._audit.streams[index]
-            count = len(lengths[index])
-            self._audit.lengths[message : message + count] = lengths[index]
-            self._audit.frames[frame : frame + len(log.frames)] = log.frames
-            stream["from_host"] = 0 if traffic.from_host == "a" else 1
-            stream["is_reliable"] = traffic.reliable
-            stream["term_length"] = traffic.term_length
-            stream["payload_at"] = (index * 9_973 + self._choice.case.seed) % 65_536
-            assert stream["payload_at"] + traffic.total_bytes <= PAYLOAD_BYTES
-            stream["burst"] = self._choice.bursts[index]
-            reader = self._choice.readers[index]
-            stream["visit_frames"], stream["rest_ns"] = reader.visit_frames, reader.rest_ns
-            stream["next_message"] = message
-            stream["message_end"] = message + count
-            healed = max(1, int(count * self._choice.healed_share))
-            stream["gate"] = message + max(count - healed, 0)
-            stream["next_frame"], stream["frame_end"] = frame, frame + len(log.frames)
-            start = log.start_position
-            for name in (
-                "position",
-                "hwm",
-                "rcv_pos",
-                "snd_pos",
-                "wire_top",
-                "window_end",
-                "status_top",
-            ):
-                stream[name] = start
-            stream["end_position"] = log.end_position
-            message += count
-            frame += len(log.frames)
 
     def run(self) -> Outcome:
         """Go through both phases. Returns how it ended."""
@@ -164,6 +92,8 @@ class Trial:
             counters_watched=COUNTERS_WATCHED,
         ) as world:
             world.on_full = lambda: self._empty(world)
+            for host in world.hosts:
+                host.connect()
             self._keepsake.open(world)
             streams: list[Stream] = []
             try:
@@ -173,15 +103,14 @@ class Trial:
                 for each in streams:
                     for log in each.mapped:
                         log.close()
-            if violation and world.kernel.lost[:, (OVERFLOWS, FLOODED)].any():
-                lost = world.kernel.lost.tolist()
-                raise RuntimeError(f"the wire lost datagrams by itself: {lost}; then {violation}")
+            if violation and (lost := wire_loss(world, world.between.lost[:, OVERFLOWS])):
+                raise RuntimeError(f"{lost}; then {violation}")
             stalls = tuple(self._stalls.values())
             return Outcome(violation, stalls, world.digest, self._frames, world.now_ns)
 
     def _empty(self, world: SimulatedWorld) -> None:
         self._keepsake.drain(world)
-        world.kernel.engine.state[DECISIONS] = 0
+        world.between.engine.state[DECISIONS] = 0
         self._audit.state[DECISIONS_SEEN] = 0
 
     def _phases(self, world: SimulatedWorld, streams: list[Stream]) -> str:
@@ -190,7 +119,7 @@ class Trial:
         self._connect(world, streams, end_ns)
         self._audit.state[GOAL] = GATES
         self._go_on(world, end_ns)
-        self._commit_sabotage(world)
+        commit(self._sabotage, world, self._audit)
         self._heal(world)
         end_ns = world.now_ns + LIVENESS_NS + self._time_needed_ns()
         self._connect(world, streams, end_ns)
@@ -239,14 +168,14 @@ class Trial:
 
     def _go_on(self, world: SimulatedWorld, end_ns: int) -> None:
         """Let the world go on until the goal is reached, something is wrong, or time is over."""
-        while not stream_audit.is_over(self._audit) and world.now_ns < end_ns:
+        while not stream_record.is_over(self._audit) and world.now_ns < end_ns:
             self._keepsake.look(world)
             world.go_on(end_ns)
         self._audit.state[GOAL] = NO_GOAL
 
     def _heal(self, world: SimulatedWorld) -> None:
         """Good weather from now on; what is held comes when it is due."""
-        rules = world.kernel.engine.rules
+        rules = world.between.engine.rules
         if self._sabotage == NEVER_HEAL:
             rules["chance"], rules["threshold"] = INDEPENDENT, ALWAYS
         else:
@@ -273,7 +202,7 @@ class Trial:
 
     @property
     def _violation(self) -> str:
-        return stream_audit.violation_text(self._audit)
+        return stream_record.violation_text(self._audit)
 
     def _end(self, world: SimulatedWorld) -> str:
         """See that every stream is at its end, or where the protocol leaves it."""
@@ -295,19 +224,3 @@ class Trial:
                 return self._violation
             world.go_on(world.now_ns + STEP_NS)
         return wrong
-
-    def _commit_sabotage(self, world: SimulatedWorld) -> None:
-        """Do the ordered harm in the middle of the trial, to see the audit say no."""
-        stream, traffic = self._audit.streams[0], self._choice.case.traffic[0]
-        if not stream["is_flowing"] or self._audit.state[CODE] != NONE:
-            return
-        if self._sabotage == FLIP_BYTE:
-            self._audit.state[FLIPS] = 1
-        elif self._sabotage == LYING_COUNTER:
-            values = world.host(traffic.to_host).counter_values
-            counters.add(values, int(stream["hwm_id"]), 1 << 20)
-        elif self._sabotage == WIDE_WINDOW:
-            near = world.host(traffic.from_host)
-            _, sender, _ = near.driver.agents
-            found = record_of(sender.publications, {"session_id": int(stream["session_id"])})
-            counters.add(near.counter_values, int(found["snd_lmt_id"]), 1 << 20)

@@ -26,7 +26,8 @@ from harness.dissect.expected_log import ExpectedLog
 from harness.dissect.frames import aligned
 from harness.middlebox.state import FRAMES_DAMAGED_FROM, FRAMES_FORGED
 from harness.scenario.case import TrafficCase
-from harness.simulator.stream_audit import Audit
+from harness.simulator.flight import FLOODED
+from harness.simulator.stream_record import Audit
 from harness.simulator.world import SimulatedWorld
 
 _HEADER = 32
@@ -91,7 +92,7 @@ def _wrong_counter(world: SimulatedWorld, stream: Any, traffic: TrafficCase) -> 
 
 def _complaint(world: SimulatedWorld) -> str:
     """What a host has to complain of, beyond what the link did to it on purpose."""
-    frames = world.kernel.engine.frames
+    frames = world.between.engine.frames
     for index, host in enumerate(world.hosts):
         towards = frames[1 - index]
         made = int(towards[:, FRAMES_DAMAGED_FROM].sum() + towards[:, FRAMES_FORGED].sum())
@@ -103,6 +104,12 @@ def _complaint(world: SimulatedWorld) -> str:
             return f"host {host.name} counts {errors} errors"
         if host.errors:
             return f"host {host.name}'s client: {host.errors[0]}"
-    if world.kernel.lost.any():
-        return f"the wire lost datagrams by itself: {world.kernel.lost.tolist()}"
+    return wire_loss(world, world.between.lost)
+
+
+def wire_loss(world: SimulatedWorld, lost: Any) -> str:
+    """What got lost where no rule and no weather is at work; empty when nothing did."""
+    flooded = world.between.wires.ends[:, FLOODED]
+    if lost.any() or flooded.any():
+        return f"the wire lost datagrams by itself: {lost.tolist()}, {flooded.tolist()}"
     return ""

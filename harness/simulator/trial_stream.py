@@ -15,7 +15,7 @@ from driver.logbuffer.log_buffer import LogBuffer
 from harness.dissect.expected_log import ExpectedLog
 from harness.scenario.case import TrafficCase
 from harness.simulator.host import Host
-from harness.simulator.stream_audit import Audit
+from harness.simulator.stream_record import Audit
 
 
 @dataclass

@@ -1,10 +1,10 @@
-"""A world put together: two hosts, the middlebox of a case between them, one clock, one seed.
+"""A world put together: hosts, the middlebox of a case between them, one clock, one seed.
 
     with open_world(case) as world:
         registration = world.hosts[0].client.async_add_publication(...)
         world.until(lambda: ...)                  turns, and what needs Python in between
 
-Every turn is a kernel's; Python is entered when a conductor asks for it and every few simulated
+The turns are kernels'; Python is entered when a conductor asks for it and every few simulated
 milliseconds. The drivers' files go with the world.
 """
 
@@ -24,14 +24,16 @@ from harness.middlebox.state import DECISIONS, make_engine
 from harness.middlebox.weather import make_weather
 from harness.scenario.case import Case
 from harness.scenario.channel import parse_channel
-from harness.simulator import event_log, flight, turn, world_state
+from harness.simulator import event_log, flight, world_state
 from harness.simulator.flight import ENVELOPE_LENGTH
 from harness.simulator.host import RING_BYTES, SHELL_INTERVAL_NS, Host
 from harness.simulator.moved_ports import make_moved_ports
 from harness.simulator.passage import PACKET_HEADERS
-from harness.simulator.stream_audit import Audit, make_audit
+from harness.simulator.routes import make_routes
+from harness.simulator.stream_record import Audit, make_audit
+from harness.simulator.turns import ManyHosts, Turns, TwoHosts
 from harness.simulator.virtual_time import VirtualClock
-from harness.simulator.world_state import AUDIT, FULL, LEFT, RIGHT, World
+from harness.simulator.world_state import AUDIT, FULL, WANTED, Between
 
 DELAY_NS = 50_000
 TURN_NS = 5_000
@@ -50,24 +52,26 @@ SYSTEM_COUNTERS = 46
 
 
 class SimulatedWorld:
-    """Two hosts and what joins them."""
+    """Hosts and what joins them."""
 
-    def __init__(self, case: Case, hosts: Sequence[Host], kernel_world: World) -> None:
+    def __init__(self, case: Case, hosts: Sequence[Host], between: Between) -> None:
         self.case = case
         self.hosts = tuple(hosts)
-        self.kernel = kernel_world
+        self.between = between
+        is_plain = len(self.hosts) == 2 and not case.events
+        self._turns: Turns = (TwoHosts if is_plain else ManyHosts)(self.hosts, between)
         self.on_full: Callable[[], None] = self._forget_decisions
         """Called when decisions or tape must be emptied."""
 
     @property
     def now_ns(self) -> int:
         """Monotonic time."""
-        return int(self.kernel.state[world_state.NOW])
+        return int(self.between.state[world_state.NOW])
 
     @property
     def digest(self) -> str:
         """All that has happened so far, as one number."""
-        return event_log.digest_text(self.kernel.events)
+        return event_log.digest_text(self.between.events)
 
     def host(self, name: str) -> Host:
         """The host of that name."""
@@ -83,12 +87,11 @@ class SimulatedWorld:
 
         Returns whether the audit has something to say.
         """
-        left, right = self.hosts
-        needs = turn.run(self.kernel, min(until_ns, left.next_ns, right.next_ns))
+        needs = self._turns.run(min(until_ns, *[each.next_ns for each in self.hosts]))
         if needs & FULL:
             self.on_full()
-        left.turn(is_wanted=bool(needs & LEFT))
-        right.turn(is_wanted=bool(needs & RIGHT))
+        for index, host in enumerate(self.hosts):
+            host.turn(is_wanted=bool(needs & WANTED << index))
         return bool(needs & AUDIT)
 
     def until(self, condition: Callable[[], Any], what: str, limit_ns: int = 20_000_000_000) -> Any:
@@ -101,7 +104,7 @@ class SimulatedWorld:
         return found
 
     def _forget_decisions(self) -> None:
-        self.kernel.engine.state[DECISIONS] = 0
+        self.between.engine.state[DECISIONS] = 0
 
 
 @contextmanager
@@ -118,7 +121,7 @@ def open_world(
     counters_watched: int = COUNTERS_WATCHED,
     fates: Fates | None = None,
 ) -> Iterator[SimulatedWorld]:
-    """Make the two hosts of a case and what joins them; the drivers' files lie in `folder`.
+    """Make the hosts of a case and what joins them; the drivers' files lie in `folder`.
 
     `folder` should be in memory; all that is put there is gone at the end. With `fates` the
     middlebox repeats what they say.
@@ -130,7 +133,7 @@ def open_world(
     with ExitStack() as closing:
         for each in case.hosts:
             closing.callback(shutil.rmtree, folder / each.name, ignore_errors=True)
-        left, right = (
+        hosts = [
             closing.enter_context(
                 Host(
                     each.name,
@@ -140,33 +143,34 @@ def open_world(
                     chance.getrandbits(63),
                     shell_interval_ns,
                     _ring_bytes(case, each.name),
+                    case.timeouts,
                 )
             )
             for each in case.hosts
-        )
+        ]
+        links = len(case.directions)
         state[world_state.COUNTERS_FROM] = SYSTEM_COUNTERS
         state[world_state.COUNTERS_END] = counters_watched
-        kernel_world = World(
-            left=left.agents,
-            right=right.agents,
+        between = Between(
+            routes=make_routes(case),
             engine=make_engine(
                 case,
                 datagram_length_max=longest,
                 envelope_length_max=ENVELOPE_LENGTH,
                 fates=fates,
             ),
-            moved=make_moved_ports(),
+            moved=make_moved_ports(links),
             weather=make_weather(case, PACKET_HEADERS + longest),
-            there=flight.make_flight(WIRE_BYTES),
-            back=flight.make_flight(WIRE_BYTES),
+            wires=flight.make_flight(links, WIRE_BYTES),
             audit=audit,
-            events=event_log.make_event_log(tape_length, counters_watched),
+            events=event_log.make_event_log(tape_length, counters_watched, len(hosts)),
             scratch=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
             packet=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
             state=state,
-            lost=np.zeros((2, 4), dtype=np.int64),
+            lost=np.zeros((len(hosts), 3), dtype=np.int64),
+            ports=np.zeros((len(hosts), 4), dtype=np.int64),
         )
-        yield SimulatedWorld(case, (left, right), kernel_world)
+        yield SimulatedWorld(case, hosts, between)
 
 
 def _ring_bytes(case: Case, host: str) -> int:
@@ -174,6 +178,10 @@ def _ring_bytes(case: Case, host: str) -> int:
 
     All mailboxes of a host are alike, so what it receives has no more room.
     """
-    asked = [parse_channel(each.channel) for each in case.traffic if each.from_host == host]
+    asked = [
+        parse_channel(dict(each.channels).get(host, each.channel))
+        for each in case.traffic
+        if host in each.publishers
+    ]
     found = [each.send_buffer_bytes for each in asked if each.send_buffer_bytes is not None]
     return min(found, default=RING_BYTES) & -RING_ALIGNMENT

@@ -1,9 +1,10 @@
 """Everything that a turn of the world touches, as arrays and numbers.
 
     left, right     each host's agents and mailboxes
-    engine, ...     the middlebox: fault rules, ports that it changes, weather
-    there, back     the wire, a->b and b->a
-    audit, events   what is checked, what is written down
+    between         what joins hosts, and what is kept of it:
+        engine, ...     the middlebox: its star, fault rules, ports that it changes, weather
+        wires           what is on its way, one ring a link direction
+        audit, events   what is checked, what is written down
 
 Knows no kernel of its own: it is only the names of the cells.
 """
@@ -21,21 +22,30 @@ from harness.middlebox.weather import Weather
 from harness.simulator.event_log import EventLog
 from harness.simulator.flight import Flight
 from harness.simulator.moved_ports import MovedPorts
-from harness.simulator.stream_audit import Audit
+from harness.simulator.routes import Routes
+from harness.simulator.stream_record import Audit
 
 # Cells of `state`.
 NOW, IDLE, TURN, IDLE_MAX, DELAY, COUNTERS_FROM, COUNTERS_END, LONGEST, TURNS = range(9)
-"""Time; the present sleep, the shortest and the longest; the wire's delay; the counters that are
+"""Time; the present sleep, the shortest and the longest; the wires' delay; the counters that are
 watched; the longest datagram that a host may send; turns taken."""
+LEFT_OVER, LEFT_OVER_LENGTH = range(9, 11)
+"""Links that the datagram in `scratch` has yet to take, as bits, and its length."""
+STATE_CELLS = 11
 
 # Columns of `lost`, one row a host: what the engine never hears of.
-UNHEARD, OVERFLOWS, FLOODED, REFUSED = range(4)
-"""Datagrams that nobody at the host listened for, that found a mailbox full, that found the wire to
-it full, that its checksum refused."""
+UNHEARD, OVERFLOWS, REFUSED = range(3)
+"""Datagrams that nobody at the host listened for, that found a mailbox full, that its checksum
+refused."""
 
-# What a run of turns returns, as bits: which hosts' conductors need Python, whether a buffer is
-# full, whether the audit has something to say.
-LEFT, RIGHT, FULL, AUDIT = 1, 2, 4, 8
+# Columns of `ports`, one row a host: what came into the middlebox there.
+RECEIVED_FROM, STRAYS, UNLINKED, COPIES = range(4)
+"""Datagrams; of them for nobody's address, for a host that no link leads to; and what those to a
+group make of themselves beyond the one that came."""
+
+# What a run of turns returns, as bits: whether a buffer is full, whether the audit has something to
+# say, and from WANTED on, bit by bit, which hosts' conductors need Python.
+FULL, AUDIT, WANTED = 1, 2, 4
 TIME_OVER = 0
 
 
@@ -48,27 +58,34 @@ class Agents(NamedTuple):
     links: Links
 
 
-class World(NamedTuple):
-    """All of it."""
+class Between(NamedTuple):
+    """What all hosts share."""
 
-    left: Agents
-    right: Agents
+    routes: Routes
     engine: Engine
     moved: MovedPorts
     weather: Weather
-    there: Flight  # a->b
-    back: Flight  # b->a
+    wires: Flight
     events: EventLog
     audit: Audit
     scratch: Any  # uint8: an envelope and the longest datagram
     packet: Any  # uint8: the same for the weather
-    state: Any  # int64, one cell each
-    lost: Any  # int64[host, 4]
+    state: Any  # int64[STATE_CELLS]
+    lost: Any  # int64[host, 3]
+    ports: Any  # int64[host, 4]
+
+
+class World(NamedTuple):
+    """Two hosts and what is between them."""
+
+    left: Agents
+    right: Agents
+    between: Between
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> Any:
     """The cells of a world whose clock has not begun."""
-    state = np.zeros(9, dtype=np.int64)
+    state = np.zeros(STATE_CELLS, dtype=np.int64)
     state[TURN] = state[IDLE] = turn_ns
     state[IDLE_MAX] = idle_max_ns
     state[DELAY] = delay_ns

@@ -10,7 +10,8 @@ sessions have ended as the scenario has publications.
 """
 
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Protocol
 
 from driver.base.errors import DriverError
@@ -34,88 +35,59 @@ class Reader(Protocol):
         """Take what has become readable. Returns how many fragments."""
 
 
-@dataclass
-class _Images:
-    """The images of one client, by a number that only its driver gives to no other."""
-
-    seen: set[int] = field(default_factory=set)
-    open: dict[int, tuple[Image, Part]] = field(default_factory=dict)
-
-
-class Rejoining:
-    """Reads all parts of one stream and keeps account of each."""
+class Parts:
+    """Reads all parts of one stream and keeps account of each, whatever client they come from."""
 
     def __init__(
         self,
-        options: Options,
         application: Reader,
         tap: Tap,
-        progress: Progress,
         facts: SubscriberFacts,
-        stop: Stop,
+        sessions: int,
+        clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._options = options
+        """`sessions` must end for the reading to be over."""
         self._application = application
         self._tap = tap
-        self._progress = progress
         self._facts = facts
-        self._stop = stop
+        self._sessions = sessions
+        self._clock_ns = clock_ns
         self._parts: list[Part] = []
         self._ended: set[int] = set()
         """Sessions whose end was read, by the application."""
         self._tapped: set[int] = set()
         """The same, by the tap."""
-        self._was_ready = False
+        self._seen: set[int] = set()
+        """Images of the present client, by a number that only its driver gives to no other."""
+        self._open: dict[int, tuple[Image, Part]] = {}
 
-    def read(self, sessions: int) -> None:
-        """Read until so many sessions have ended. Raises Stopped, and DriverError at first."""
-        try:
-            while not self._is_over(sessions):
-                self._stop.check()
-                try:
-                    with Aeron(self._options.aeron_dir) as aeron:
-                        self._read_with(aeron, sessions)
-                except DriverError:
-                    # A driver that was there once and is not: it is dead, or not yet alive again.
-                    if not self._was_ready:
-                        raise
-                    time.sleep(RETRY_S)
-        finally:
-            self._progress.tell(last=True)
+    @property
+    def is_over(self) -> bool:
+        """Whether all sessions have ended."""
+        return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
 
-    def _is_over(self, sessions: int) -> bool:
-        return len(self._ended) >= sessions and len(self._tapped) >= sessions
+    def read(self, own: Subscription, tapped: Subscription) -> int:
+        """Take what has become readable, for the application and for the tap. Returns how much."""
+        return self._read_images(own) + self._read_tapped(tapped)
 
-    def _read_with(self, aeron: Aeron, sessions: int) -> None:
-        """Read until all is over, or this client is."""
-        traffic = self._options.traffic
-        own, tapped = (aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2))
-        if not self._was_ready:
-            self._was_ready = True
-            say("ready")
-        reading = _Images()
-        try:
-            while not self._is_over(sessions) and not aeron.is_closed:
-                work_count = self._read_images(own, reading) + self._read_tapped(tapped)
-                self._progress.tell()
-                self._stop.check()
-                if not work_count:
-                    time.sleep(IDLE_S)
-        finally:
-            for image, part in reading.open.values():
-                self._leave(image, part)
+    def leave(self) -> None:
+        """The present client is gone, or not needed any more."""
+        for image, part in self._open.values():
+            self._leave(image, part)
+        self._open.clear()
+        self._seen.clear()
 
-    def _read_images(self, subscription: Subscription, reading: _Images) -> int:
+    def _read_images(self, subscription: Subscription) -> int:
         for image in subscription.images:
-            if image.correlation_id not in reading.seen:
-                reading.seen.add(image.correlation_id)
-                reading.open[image.correlation_id] = image, self._join(image)
+            if image.correlation_id not in self._seen:
+                self._seen.add(image.correlation_id)
+                self._open[image.correlation_id] = image, self._join(image)
         work_count = 0
-        for image, part in list(reading.open.values()):
+        for image, part in list(self._open.values()):
             work_count += self._application.poll(image)
             if image.is_end_of_stream or image.is_closed:
                 self._leave(image, part)
-                del reading.open[image.correlation_id]
+                del self._open[image.correlation_id]
         return work_count
 
     def _read_tapped(self, subscription: Subscription) -> int:
@@ -132,7 +104,7 @@ class Rejoining:
             join_position=image.join_position,
             end_position=image.join_position,
             eos_seen=False,
-            joined_ns=time.time_ns(),
+            joined_ns=self._clock_ns(),
             left_ns=0,
         )
         self._parts.append(part)
@@ -142,10 +114,54 @@ class Rejoining:
         """Note how far an image was read, and with it how far the stream was."""
         part.end_position = image.position
         part.eos_seen = image.is_end_of_stream
-        part.left_ns = time.time_ns()
+        part.left_ns = self._clock_ns()
         if part.eos_seen:
             self._ended.add(part.session_id)
         facts = self._facts
         facts.parts = [asdict(each) for each in self._parts]
         facts.session_id, facts.join_position = part.session_id, part.join_position
         facts.end_position, facts.eos_seen = part.end_position, part.eos_seen
+
+
+class Rejoining:
+    """Reads one stream with one client after the other, until all of it was read."""
+
+    def __init__(self, options: Options, parts: Parts, progress: Progress, stop: Stop) -> None:
+        self._options = options
+        self._parts = parts
+        self._progress = progress
+        self._stop = stop
+        self._was_ready = False
+
+    def read(self) -> None:
+        """Read until all is over. Raises Stopped, and DriverError at first."""
+        try:
+            while not self._parts.is_over:
+                self._stop.check()
+                try:
+                    with Aeron(self._options.aeron_dir) as aeron:
+                        self._read_with(aeron)
+                except DriverError:
+                    # A driver that was there once and is not: it is dead, or not yet alive again.
+                    if not self._was_ready:
+                        raise
+                    time.sleep(RETRY_S)
+        finally:
+            self._progress.tell(last=True)
+
+    def _read_with(self, aeron: Aeron) -> None:
+        """Read until all is over, or this client is."""
+        traffic = self._options.traffic
+        own, tapped = (aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2))
+        if not self._was_ready:
+            self._was_ready = True
+            say("ready")
+        try:
+            while not self._parts.is_over and not aeron.is_closed:
+                work_count = self._parts.read(own, tapped)
+                self._progress.tell()
+                self._stop.check()
+                if not work_count:
+                    time.sleep(IDLE_S)
+        finally:
+            self._parts.leave()

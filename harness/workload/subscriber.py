@@ -26,7 +26,7 @@ from harness.scenario.pace import FREE, PaceCase
 from harness.workload.options import FLIP_BYTE, Options
 from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress, say
-from harness.workload.rejoining import Rejoining
+from harness.workload.rejoining import Parts, Rejoining
 from harness.workload.stop import Stop, SubjectError
 from harness.workload.tap import Tap
 
@@ -98,7 +98,8 @@ def run(options: Options, stop: Stop) -> None:
         try:
             if traffic.rejoins:
                 sessions = options.case.sessions_of(traffic)
-                Rejoining(options, application, tap, progress, facts, stop).read(sessions)
+                parts = Parts(application, tap, facts, sessions)
+                Rejoining(options, parts, progress, stop).read()
             else:
                 _read_one_image(options, application, tap, progress, facts, stop)
         except BaseException as error:

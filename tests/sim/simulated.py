@@ -17,7 +17,10 @@ from harness.scenario.loader import load_scenario
 REPOSITORY = Path(__file__).parents[2]
 SCENARIOS = REPOSITORY / "scenarios"
 FULL_LENGTH = "64MiB"
-ADDRESSES = {"a": "10.64.0.3", "b": "10.64.0.19"}
+ADDRESSES = {
+    name: f"10.64.0.{3 + 16 * index}"
+    for index, name in enumerate(("a", "b", "pub", "sub1", "sub2", "sub3"))
+}
 
 
 def shortened(name: str, folder: Path, length: str) -> Path:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.simulated import run_alone, shortened
+from tests.sim.simulated import SCENARIOS, run_alone, shortened
 
 pytestmark = pytest.mark.timeout(400)
 FILES = (
@@ -26,6 +26,25 @@ def test_two_processes_see_the_same(name, tmp_path):
     assert first.datagrams > 2_000
     assert first == second
     for file in FILES:
+        one, other = (tmp_path / which / file for which in ("first", "second"))
+        assert one.read_bytes() == other.read_bytes(), file
+
+
+@pytest.mark.parametrize(
+    ("name", "host"), [("many/multicast-one-lossy", "sub3"), ("host/kill-driver", "b")]
+)
+def test_groups_and_deaths_are_the_same_too(name, host, tmp_path):
+    scenario = SCENARIOS / f"{name}.yaml"
+    first = run_alone(scenario, tmp_path / "first", seed=7, hash_seed="1")
+    second = run_alone(scenario, tmp_path / "second", seed=7, hash_seed="2")
+    assert first.datagrams > 2_000
+    assert first == second
+    for file in (
+        "decisions.bin",
+        "ledger.json",
+        f"captures/{host}.pcap",
+        f"hosts/{host}/counters.bin",
+    ):
         one, other = (tmp_path / which / file for which in ("first", "second"))
         assert one.read_bytes() == other.read_bytes(), file
 

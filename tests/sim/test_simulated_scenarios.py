@@ -2,8 +2,22 @@
 
 import pytest
 
-from tests.sim.simulated import run, shortened
+from harness.artifact.host_event import read_happened
+from harness.artifact.manifest import Manifest
+from tests.sim.simulated import SCENARIOS, run, shortened
 
+WITH_TURNS_OF_THEIR_OWN = [
+    "many/mdc-min-one-lossy",
+    "many/mdc-tagged-cut-off",
+    "many/multicast-one-lossy",
+    "many/partition-and-heal",
+    "many/two-paths-one-worse",
+    "host/kill-publisher",
+    "host/pause-past-liveness",
+    "host/pause-receiver",
+    "host/pause-sender",
+]
+"""Of several hosts, or of hosts that do not go all the time."""
 RELIABLE, UNRELIABLE = "loss/reliable-2pct", "loss/unreliable-2pct"
 LENGTH = "8MiB"
 # A machine's first run compiles every kernel of the simulator.
@@ -14,6 +28,27 @@ pytestmark = pytest.mark.timeout(400)
 def test_main_scenario_passes(name, tmp_path):
     result = run(shortened(name, tmp_path, LENGTH), tmp_path)
     assert result.outcome == "PASS", result.reason
+
+
+@pytest.mark.parametrize("name", WITH_TURNS_OF_THEIR_OWN)
+def test_groups_pauses_and_deaths_pass(name, tmp_path):
+    result = run(SCENARIOS / f"{name}.yaml", tmp_path)
+    assert result.outcome == "PASS", result.reason
+
+
+def test_a_death_is_told_as_it_was(tmp_path):
+    result = run(SCENARIOS / "host/kill-driver.yaml", tmp_path)
+    assert result.outcome == "PASS", result.reason
+    (events,) = tmp_path.glob("runs/*/*/host-events.json")
+    (found,) = read_happened(events)
+    assert (found.id, found.host, found.processes) == ("crash", "b", ["driver"])
+    # On virtual time nobody is late.
+    assert found.ended_ns - found.began_ns == pytest.approx(6 * 10**9, abs=100_000)
+    exits = {each.name: each for each in Manifest.read(events.parent / "run.json").processes}
+    assert exits["b/driver"].exit_code == -9
+    assert exits["b/driver"].asked
+    assert "b/driver#2" in exits
+    assert (events.parent / "hosts/b/before-1/counters.bin").exists()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from harness.scenario.fault_case import FaultCase
 from harness.scenario.units import BILLION
 from harness.simulator.swarm import Order, Swarm, make_trial
 from harness.simulator.swarm_choice import Reader, choose
-from harness.simulator.trial import SABOTAGES, Trial
+from harness.simulator.trial import Trial
+from harness.simulator.trial_sabotage import SABOTAGES
 
 REPOSITORY = Path(__file__).parents[2]
 SEEDS = 2_000

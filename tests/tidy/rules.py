@@ -16,6 +16,7 @@ MODULE_HOMES = {
         "driver/base/",
         "harness/exam/switch.py",
         "harness/kernel.py",
+        "harness/simulator/keeping_states.py",
         "harness/inspect/compare_and_swap.py",
         "harness/middlebox/libc.py",
         "tests/",

@@ -205,7 +205,6 @@ def test_simulated_hosts_refuse_what_real_ones_refuse():
     for params, reason in (
         ("endpoint=10.0.0.1:40123", "the port is in use"),
         ("endpoint=10.0.0.2:40123", "the simulated host is 10.0.0.1"),
-        (GROUP.format(1), "joins no groups"),
     ):
         with pytest.raises(DriverError, match=reason):
             one.open_subscription(channel_of(params))
@@ -213,6 +212,40 @@ def test_simulated_hosts_refuse_what_real_ones_refuse():
     first.close()
     again = one.open_subscription(channel_of("endpoint=10.0.0.1:40123"))
     assert again.fd == link.FIRST_FD
+
+
+def open_loopback():
+    """A host whose address is that of the interface by which groups are joined here."""
+    links = link.make_links(4, 4096)
+    return links, LinkSockets(links, SocketAddress("127.0.0.1", 0))
+
+
+def test_simulated_hosts_join_groups_beside_each_other():
+    links, one = open_loopback()
+    channel = channel_of(GROUP.format(40_123))
+    publication = one.open_publication(channel)
+    first, second = (one.open_subscription(channel) for _ in range(2))
+    assert publication.is_connected
+    assert publication.frames.local == SocketAddress("127.0.0.1", 49152)
+    assert first.local == second.local == channel.remote_data
+    assert publication.control.local == channel.remote_control
+    assert publication.control.fd != publication.frames.fd
+    assert send(publication.frames.fd, b"data", links=links) == 4
+    name, buf = np.zeros(28, dtype=np.uint8), np.zeros(64, dtype=np.uint8)
+    sender = link.index_of(links, publication.frames.fd)
+    length, name_length = link.take(links, sender, name, buf, 0, 64)
+    assert (length, read_name(name, name_length)) == (4, channel.remote_data)
+    publication.close()
+    assert links.mailboxes.is_open.tolist() == [0, 0, 1, 1]
+
+
+def test_a_publication_that_cannot_hear_its_group_keeps_no_mailbox():
+    links, one = open_loopback()
+    for port in (1, 2, 3):
+        one.open_subscription(channel_of(f"endpoint=127.0.0.1:{port}"))
+    with pytest.raises(DriverError, match="all 4 mailboxes are in use: channel"):
+        one.open_publication(channel_of(GROUP.format(40_123)))
+    assert links.mailboxes.is_open.tolist() == [1, 1, 1, 0]
 
 
 def test_a_mailbox_that_is_used_again_is_empty():

@@ -13,10 +13,10 @@ from harness.simulator.passage import seal
 IP_AT, UDP_AT = 16 + 14, 16 + 14 + 20
 
 
-def packet(length, *, is_sealed, flipped=None):
+def packet(length, *, is_sealed=False, flipped=None, to="10.0.0.2"):
     """One datagram through the tape. Returns the bytes of its packet in a capture."""
     made = np.zeros(ENVELOPE_LENGTH + length, dtype=np.uint8)
-    for at, (address, port) in ((0, ("10.0.0.1", 54_321)), (DESTINATION, ("10.0.0.2", 24_325))):
+    for at, (address, port) in ((0, ("10.0.0.1", 54_321)), (DESTINATION, (to, 24_325))):
         name = SocketAddress(address, port).encode()
         made[at : at + len(name)] = np.frombuffer(name, dtype=np.uint8)
     made[ENVELOPE_LENGTH:] = np.arange(length) * 7 % 251
@@ -31,6 +31,15 @@ def packet(length, *, is_sealed, flipped=None):
     assert counts.tolist() == [0, 1]
     assert end == HEADERS_LENGTH + length
     return out[:end]
+
+
+@pytest.mark.parametrize(("to", "mac"), [
+    ("10.0.0.2", "02000a000002"),
+    ("224.20.30.39", "01005e141e27"),
+    ("239.129.1.2", "01005e010102"),
+])  # fmt: skip
+def test_packet_is_for_its_host_or_its_group(to, mac):
+    assert packet(32, to=to)[16:22].tobytes().hex() == mac
 
 
 @pytest.mark.parametrize("length", [32, 33, 1_408])

@@ -1,4 +1,4 @@
-"""The wire's ring against a list, round its end many times, and full."""
+"""The wires' rings against lists, round their ends many times, and full."""
 
 import random
 
@@ -6,60 +6,73 @@ import numpy as np
 import pytest
 
 from harness.simulator import flight
-from harness.simulator.flight import ENVELOPE_LENGTH, HEAD, NEVER, NOTHING, TAIL
+from harness.simulator.flight import ENVELOPE_LENGTH, FLOODED, HEAD, NEVER, NOTHING, TAIL
 from tests.naive.flight import Wire
 
 RECORD_MAX = 16 + ENVELOPE_LENGTH + 700 + 8
 """Of the longest datagram here; a ring that goes round leaves less than that unused at its end."""
+LINKS = 3
 
 
-def arrived(ring, now_ns):
+def arrived(wires, link, now_ns):
     """Take what is due, as the world's kernel does."""
     found = []
-    while flight.due_ns(ring, at := flight.next_at(ring)) <= now_ns:
-        begin, length = flight.envelope_at(at), flight.length_of(ring, at)
-        whole = ring.memory[begin : begin + ENVELOPE_LENGTH + length]
-        found.append((int(flight.due_ns(ring, at)), whole.tobytes()))
-        flight.take(ring, at)
+    while flight.due_ns(wires, link, at := flight.next_at(wires, link)) <= now_ns:
+        begin, length = flight.envelope_at(at), flight.length_of(wires, link, at)
+        whole = wires.memory[link, begin : begin + ENVELOPE_LENGTH + length]
+        found.append((int(flight.due_ns(wires, link, at)), whole.tobytes()))
+        flight.take(wires, link, at)
     return found
 
 
-def put(ring, due_ns, datagram):
+def put(wires, link, due_ns, datagram):
     buf = np.frombuffer(b"??" + datagram, dtype=np.uint8)
-    return flight.put(ring, due_ns, buf, 2, ENVELOPE_LENGTH, len(datagram) - ENVELOPE_LENGTH)
+    length = len(datagram) - ENVELOPE_LENGTH
+    return flight.put(wires, link, due_ns, buf, 2, ENVELOPE_LENGTH, length)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_keeps_bytes_and_order(seed):
+def test_keeps_bytes_and_order_of_each_link(seed):
     chance = random.Random(seed)
-    ring, twin = flight.make_flight(4_096), Wire()
-    now_ns = 0
-    for _ in range(2_000):
-        now_ns += chance.randint(0, 30)
+    wires, twins = flight.make_flight(LINKS, 4_096), [Wire() for _ in range(LINKS)]
+    now_ns, refused = 0, [0] * LINKS
+    for _ in range(6_000):
+        now_ns += chance.randint(0, 10)
+        link = chance.randrange(LINKS)
         if chance.random() < 0.6:
             datagram = chance.randbytes(ENVELOPE_LENGTH + chance.randint(0, 700))
-            if put(ring, now_ns + 100, datagram):
-                twin.put(now_ns + 100, datagram)
+            if put(wires, link, now_ns + 100, datagram):
+                twins[link].put(now_ns + 100, datagram)
             else:
-                assert twin.used + RECORD_MAX + RECORD_MAX > 4_096
+                refused[link] += 1
+                assert twins[link].used + RECORD_MAX + RECORD_MAX > 4_096
         else:
-            assert arrived(ring, now_ns) == twin.arrived(now_ns)
-    assert arrived(ring, NEVER - 1) == twin.arrived(NEVER)
-    assert ring.ends[HEAD] == ring.ends[TAIL]
-    assert ring.ends[TAIL] > 20 * 4_096
+            assert arrived(wires, link, now_ns) == twins[link].arrived(now_ns)
+    for link in range(LINKS):
+        assert arrived(wires, link, NEVER - 1) == twins[link].arrived(NEVER)
+    assert (wires.ends[:, HEAD] == wires.ends[:, TAIL]).all()
+    assert (wires.ends[:, TAIL] > 20 * 4_096).all()
+    assert wires.ends[:, FLOODED].tolist() == refused
+    assert all(refused)
 
 
 def test_empty_wire_has_nothing_due():
-    ring = flight.make_flight(256)
-    assert flight.next_at(ring) == NOTHING
-    assert flight.due_ns(ring, NOTHING) == NEVER
+    wires = flight.make_flight(2, 256)
+    assert flight.next_at(wires, 1) == NOTHING
+    assert flight.due_ns(wires, 1, NOTHING) == NEVER
+    assert flight.is_empty(wires)
+    put(wires, 1, 7, bytes(ENVELOPE_LENGTH))
+    assert flight.next_due_ns(wires, 1) == 7
+    assert flight.next_due_ns(wires, 0) == NEVER
+    assert not flight.is_empty(wires)
 
 
 def test_full_wire_takes_nothing_and_keeps_what_it_has():
-    ring = flight.make_flight(256)
+    wires = flight.make_flight(1, 256)
     first = bytes(range(ENVELOPE_LENGTH + 40))
-    assert put(ring, 1, first)
-    assert put(ring, 2, first)
-    assert not put(ring, 3, first)
-    assert arrived(ring, 5) == [(1, first), (2, first)]
-    assert put(ring, 6, first)
+    assert put(wires, 0, 1, first)
+    assert put(wires, 0, 2, first)
+    assert not put(wires, 0, 3, first)
+    assert wires.ends[0, FLOODED] == 1
+    assert arrived(wires, 0, 5) == [(1, first), (2, first)]
+    assert put(wires, 0, 6, first)

@@ -22,7 +22,7 @@ def ports(made):
 
 
 def test_port_changes_on_the_way_out_and_back_on_the_way_in():
-    moved = make_moved_ports()
+    moved = make_moved_ports(2)
     out = envelope((A, 54_321), (B, 24_325))
     set_ports(moved, out, 0, 0, 40_001)
     assert ports(out) == (40_001, 24_325)
@@ -32,7 +32,7 @@ def test_port_changes_on_the_way_out_and_back_on_the_way_in():
 
 
 def test_others_pass_as_they_are():
-    moved = make_moved_ports()
+    moved = make_moved_ports(2)
     set_ports(moved, envelope((A, 54_321), (B, 24_325)), 0, 0, 40_001)
     for link, source, destination in (
         (1, (B, 24_326), (A, 40_001)),  # another peer
@@ -45,7 +45,7 @@ def test_others_pass_as_they_are():
 
 
 def test_same_new_port_of_two_peers_finds_each_its_own():
-    moved = make_moved_ports()
+    moved = make_moved_ports(2)
     for original, peer in ((50_001, 24_325), (50_002, 24_326)):
         set_ports(moved, envelope((A, original), (B, peer)), 0, 0, 40_001)
     for original, peer in ((50_001, 24_325), (50_002, 24_326)):
@@ -55,7 +55,7 @@ def test_same_new_port_of_two_peers_finds_each_its_own():
 
 
 def test_full_memory_changes_ports_but_not_back():
-    moved = make_moved_ports()
+    moved = make_moved_ports(2)
     for index in range(WAYS_MAX + 1):
         out = envelope((A, 50_000), (B, 1_000 + index))
         set_ports(moved, out, 0, 0, 40_001)
@@ -64,3 +64,13 @@ def test_full_memory_changes_ports_but_not_back():
         answer = envelope((B, 1_000 + index), (A, 40_001))
         set_ports(moved, answer, 0, 1, 0)
         assert ports(answer)[1] == expected
+
+
+def test_other_links_remember_nothing_of_it():
+    moved = make_moved_ports(4)
+    set_ports(moved, envelope((A, 54_321), (B, 24_325)), 0, 2, 40_001)
+    answer = envelope((B, 24_325), (A, 40_001))
+    set_ports(moved, answer, 0, 1, 0)
+    assert ports(answer) == (24_325, 40_001)
+    set_ports(moved, answer, 0, 3, 0)
+    assert ports(answer) == (24_325, 54_321)

@@ -6,7 +6,7 @@ import pytest
 from harness.artifact.frame_class import PAD
 from harness.dissect.expected_log import expected_log
 from harness.scenario.case import TrafficCase
-from harness.simulator.stream_audit import make_audit
+from harness.simulator.stream_record import make_audit
 from harness.simulator.trial_end import is_known_stall, stuck
 
 TERM, MTU, LENGTH = 1 << 16, 1_408, 1_376

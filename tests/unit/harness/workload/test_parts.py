@@ -1,0 +1,79 @@
+"""What each image brought is a part, whatever client it came from."""
+
+from dataclasses import dataclass, field
+
+from harness.artifact.application import SubscriberFacts
+from harness.workload.rejoining import Parts
+
+
+@dataclass
+class Image:
+    """An image of which there is so much to read."""
+
+    correlation_id: int
+    session_id: int
+    end: int
+    join_position: int = 0
+    position: int = 0
+    is_end_of_stream: bool = False
+    is_closed: bool = False
+
+
+@dataclass
+class Subscription:
+    images: list[Image] = field(default_factory=list)
+
+
+class Reader:
+    def poll(self, image):
+        count, image.position = image.end - image.position, image.end
+        return count
+
+
+def reading(sessions=1):
+    facts = SubscriberFacts(0, 1001, 0, 0, False, 0, 0, 0, 0, None)
+    ticks = iter(range(1, 100))
+    return facts, Parts(Reader(), Reader(), facts, sessions, lambda: next(ticks))
+
+
+def test_an_image_that_is_lost_and_comes_again_makes_two_parts():
+    facts, parts = reading()
+    own, tapped = Subscription([Image(1, 7, end=100)]), Subscription([Image(1, 7, end=100)])
+    assert parts.read(own, tapped) == 200
+    own.images[0].is_closed = True
+    assert parts.read(own, tapped) == 0
+    assert not parts.is_over
+    again = Image(2, 7, end=300, join_position=160, position=160, is_end_of_stream=True)
+    own.images[:] = tapped.images[:] = [again]
+    parts.read(own, tapped)
+    assert parts.is_over
+    found = [
+        (each["join_position"], each["end_position"], each["eos_seen"]) for each in facts.parts
+    ]
+    assert found == [(0, 100, False), (160, 300, True)]
+    assert (facts.join_position, facts.end_position, facts.eos_seen) == (160, 300, True)
+
+
+def test_images_of_a_client_that_is_gone_are_left_and_ids_may_come_again():
+    facts, parts = reading()
+    own = Subscription([Image(1, 7, end=50)])
+    parts.read(own, Subscription())
+    parts.leave()
+    assert facts.parts[0]["end_position"] == 50
+    assert facts.parts[0]["left_ns"] > facts.parts[0]["joined_ns"] > 0
+    other = Image(1, 7, end=90, join_position=60, position=60, is_end_of_stream=True)
+    parts.read(Subscription([other]), Subscription([other]))
+    assert [each["join_position"] for each in facts.parts] == [0, 60]
+    assert parts.is_over
+
+
+def test_as_many_sessions_must_end_as_there_are_publications_for_both_readers():
+    _, parts = reading(sessions=2)
+    first = Image(1, 7, end=10, is_end_of_stream=True)
+    second = Image(2, 8, end=10, is_end_of_stream=True)
+    parts.read(Subscription([first]), Subscription([first]))
+    assert not parts.is_over
+    parts.read(Subscription([second]), Subscription())
+    assert not parts.is_over
+    parts.read(Subscription(), Subscription([second]))
+    assert parts.is_over
