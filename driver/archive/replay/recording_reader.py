@@ -110,8 +110,9 @@ class RecordingReader:
             chunk, chunk.size, 0, self.position, found.initial_term_id, found.term_buffer_length,
             found.mtu_length, found.stream_id, self._table,
         )  # fmt: skip
-        if passed == 0:
-            return self._nothing(int(status), chunk.size, wanted)
+        is_fault_near = status < 0 and self.position + passed < end
+        if passed == 0 or is_fault_near:
+            return self._nothing(int(status), int(passed), chunk.size, wanted)
         if header.frame_type(chunk, 0) == frame_type.PAD:
             length = int(align(header.frame_length(chunk, 0), data.ALIGNMENT))
             return Block(length, None) if self.position + length <= limit else NOTHING
@@ -133,12 +134,12 @@ class RecordingReader:
         """Whether a frame of this recording begins at the position."""
         return is_frame_at(self._reader, self._descriptor, self.position)
 
-    def _nothing(self, status: int, read: int, wanted: int) -> Block:
-        """Why no frame could be passed."""
+    def _nothing(self, status: int, passed: int, read: int, wanted: int) -> Block:
+        """Why no frame may be passed on: of a batch with one that is not sound, none is."""
         if status < 0:
             raise StorageError(
-                f"{self._reader.path}: the frame at position {self.position} is not sound: "
-                f"{FAULTS[status]}"
+                f"{self._reader.path}: the frame at position {self.position + passed} is not "
+                f"sound: {FAULTS[status]}"
             )
         if status == END or read < wanted:
             raise StorageError(
