@@ -47,7 +47,7 @@ def plain(tmp_path_factory):
 def test_golden_captures_give_the_rows_of_the_local_engine(spark, plain):
     local = local_frames(find_captures([str(plain)]), ReadSettings())
     expected = rows(local.table())
-    assert expected.num_rows == sum(local.captures["frames"].to_pylist()) == 7_414
+    assert expected.num_rows == sum(local.captures["frames"].to_pylist()) == 19_704
     read = spark.read.format("aeron.pcap").option("cell", 1 << 17)
     for parts in (1, 12):
         frames = read.option("parts", parts).load(str(plain))
@@ -133,7 +133,9 @@ def fates_of(folder):
 @pytest.mark.spark
 @pytest.mark.timeout(SPARK_LIMIT_S)
 def test_both_engines_come_to_the_same_tables_and_fates(spark, plain, tmp_path):
-    names = [f"{path.stem}={path}" for path in sorted(plain.iterdir())]
+    # The whole capture of the Java driver would be a further vantage point of its pieces' stream.
+    paths = [path for path in sorted(plain.iterdir()) if path.stem != "java-cubic-loss-capture"]
+    names = [f"{path.stem}={path}" for path in paths]
     names += [f"{end}={path}" for end, path in two_points(tmp_path)]
     here = analyze(names, wanted=Wanted(messages=True, fates_to=tmp_path / "here"))
     there = analyze(names, wanted=Wanted(messages=True, fates_to=tmp_path / "there"), spark=spark)
