@@ -6,7 +6,8 @@
 
 The client is told everything with the replication's id as correlation id. Whatever goes wrong is
 told once and ends it; what was recorded by then stays. A copy that merged goes on as a recording of
-the live stream. Source: archive-protocol 7.
+the live stream. Over IPC, where Aeron waits for an endpoint that never comes, ours copies between
+archives of one driver. Source: archive-protocol 7.
 """
 
 from collections.abc import Callable
