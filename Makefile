@@ -49,6 +49,7 @@ nightly: lint test ## the slow round: without the JIT, with bounds checks, many 
 	@nice $(BIN)/python -m tests.fuzz
 	@$(BIN)/python -m tests.overload
 	@$(BIN)/python -m tests.killed
+	@nice $(BIN)/python -m tests.archive.server_killed
 	@$(BIN)/python -m tests.scenarios
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 	@$(BIN)/python -m tests.soak.same_bytes

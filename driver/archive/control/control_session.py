@@ -18,24 +18,16 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from driver.archive.control.response_sender import ResponseSender
+from driver.archive.control.session_answers import SessionAnswers
 from driver.archive.observation import archive_counters
-from driver.archive.protocol.codec import HEADER
 from driver.archive.protocol.codes import (
-    NULL_VALUE,
     PROTOCOL_VERSION,
-    SCHEMA_ID,
-    SCHEMA_VERSION,
     ControlResponseCode,
     ErrorCode,
-    RecordingSignal,
 )
-from driver.archive.protocol.layout import Message
 from driver.archive.protocol.responses import (
     Challenge,
-    ControlResponse,
     Ping,
-    RecordingDescriptor,
-    RecordingSignalEvent,
 )
 from driver.base.atomics import put_i64
 from driver.base.system import NS_PER_MS
@@ -51,10 +43,7 @@ if TYPE_CHECKING:
     from driver.archive.control.control_sessions import SessionSurroundings
 
 RESEND_INTERVAL_NS = 200 * NS_PER_MS
-ERROR_TEXT_LENGTH_MAX = 2_048
-"""Ours: a text may quote what a client sent, and must fit a message of its response stream."""
 _KEY = struct.Struct("<2q")
-_IDS = struct.Struct("<2q")
 
 
 class State(Enum):
@@ -81,7 +70,7 @@ class Listing(Protocol):
         """Whether all was told."""
 
 
-class ControlSession:
+class ControlSession(SessionAnswers):
     """One client's conversation, in the conductor's thread."""
 
     def __init__(
@@ -96,7 +85,8 @@ class ControlSession:
         now_ns: int,
     ) -> None:
         """`response` is channel and stream of the answers. Raises ClientError."""
-        self.session_id, self._correlation_id = session_id, correlation_id
+        super().__init__(session_id)
+        self._correlation_id = correlation_id
         self.image = image
         """By which the client talks."""
         self.state = State.INIT
@@ -110,7 +100,6 @@ class ControlSession:
         self._deadline_ns: int | None = now_ns + surroundings.settings.connect_timeout_ns
         self._resend_ns = now_ns
         self._ping_ns = now_ns + surroundings.settings.session_liveness_check_interval_ns
-        self._sender: ResponseSender | None = None
         self._counter: Counter | None = None
         self._publication_id = self._ask_publication()
         self._counter_id = self._ask_counter(client_info)
@@ -130,85 +119,6 @@ class ControlSession:
     @property
     def is_done(self) -> bool:
         return self.state == State.DONE
-
-    # --- what an operation may say -------------------------------------------------------------
-
-    def ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """The request is granted."""
-        self._respond(correlation_id, relevant_id, ControlResponseCode.OK)
-
-    def error(self, correlation_id: int, text: str, code: ErrorCode = ErrorCode.GENERIC) -> None:
-        """The request is refused, or what it began has failed."""
-        self._respond(correlation_id, code, ControlResponseCode.ERROR, text)
-
-    def recording_unknown(self, correlation_id: int, recording_id: int) -> None:
-        self._respond(correlation_id, recording_id, ControlResponseCode.RECORDING_UNKNOWN)
-
-    def subscription_unknown(self, correlation_id: int) -> None:
-        self._respond(correlation_id, 0, ControlResponseCode.SUBSCRIPTION_UNKNOWN)
-
-    def signal(
-        self,
-        correlation_id: int,
-        signal: RecordingSignal,
-        recording_id: int,
-        subscription_id: int = NULL_VALUE,
-        position: int = NULL_VALUE,
-    ) -> None:
-        """Something happened to a recording."""
-        self._send(
-            RecordingSignalEvent(
-                control_session_id=self.session_id, correlation_id=correlation_id,
-                recording_id=recording_id, subscription_id=subscription_id, position=position,
-                signal=signal,
-            )
-        )  # fmt: skip
-
-    def try_descriptor(self, correlation_id: int, content: bytes) -> bool:
-        """Tell of a recording as the catalog has it, padding included. Returns whether it went."""
-        kind = RecordingDescriptor
-        header = HEADER.pack(kind.LAYOUT.block_length, kind.TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
-        ids = _IDS.pack(self.session_id, correlation_id)
-        return self._is_taken(header + ids + content[_IDS.size :])
-
-    def try_message(self, message: Message) -> bool:
-        """Say something now or not at all. Returns whether it went."""
-        sender = self._sender
-        return self._noted(
-            sender is not None and not sender.has_waiting and sender.try_send(message)
-        )
-
-    def _is_taken(self, content: bytes) -> bool:
-        sender = self._sender
-        return self._noted(
-            sender is not None and not sender.has_waiting and sender.try_bytes(content)
-        )
-
-    def _respond(
-        self, correlation_id: int, relevant_id: int, code: ControlResponseCode, text: str = ""
-    ) -> None:
-        self._send(self._response_of(correlation_id, relevant_id, code, text))
-
-    def _response_of(
-        self, correlation_id: int, relevant_id: int, code: ControlResponseCode, text: str = ""
-    ) -> ControlResponse:
-        return ControlResponse(
-            control_session_id=self.session_id, correlation_id=correlation_id,
-            relevant_id=int(relevant_id), code=code, version=PROTOCOL_VERSION,
-            error_message=text[:ERROR_TEXT_LENGTH_MAX],
-        )  # fmt: skip
-
-    def _send(self, message: Message) -> None:
-        if self._sender is not None and not self.is_done:
-            self._noted(self._sender.send(message))
-
-    def _noted(self, is_sent: bool) -> bool:
-        """A client that takes nothing for too long is given up."""
-        if is_sent:
-            self._deadline_ns = None
-        elif self._deadline_ns is None:
-            self._deadline_ns = self._now_ns + self._around.settings.connect_timeout_ns
-        return is_sent
 
     # --- what an authenticator may say ---------------------------------------------------------
 
@@ -236,6 +146,14 @@ class ControlSession:
         """Turn it away."""
         self.state = State.REJECTED
 
+    def _noted(self, is_sent: bool) -> bool:
+        """A client that takes nothing for too long is given up."""
+        if is_sent:
+            self._deadline_ns = None
+        elif self._deadline_ns is None:
+            self._deadline_ns = self._now_ns + self._around.settings.connect_timeout_ns
+        return is_sent
+
     def _is_told(self, code: ControlResponseCode, relevant_id: int, text: str = "") -> bool:
         message = self._response_of(self._correlation_id, relevant_id, code, text)
         return self._sender is not None and self._sender.try_send(message)
@@ -257,7 +175,7 @@ class ControlSession:
         """No more is said. Without an orderly reason the client is given up, and told so."""
         if not self.is_done:
             self.state, self.end_reason, self._is_orderly = State.DONE, reason, is_orderly
-            self.listing = None
+            self.listing, self._is_silent = None, True
 
     # --- its duty cycle ------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ the error log. A request for a token or a new channel makes a session active lik
 serves it and goes on repeating itself. Source: archive-protocol 1.1, 2.4, 2.5.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,27 +79,33 @@ class ControlSessions:
     def __init__(
         self,
         surroundings: SessionSurroundings,
-        subscriptions: tuple[Subscription, ...],
+        channels: Sequence[tuple[str, int]],
         ids: SessionIds,
         tokens: ReplayTokens,
         count: Counter,
     ) -> None:
-        """`subscriptions` are polled in their order."""
-        self._around, self._subscriptions = surroundings, subscriptions
+        """Channels and streams of requests, polled in their order. Raises RegistrationError."""
+        self._around = surroundings
         self._ids, self._tokens, self._count = ids, tokens, count
         self._sessions: dict[int, ControlSession] = {}
-        self._assemblers = [FragmentAssembler(self._on_message) for _ in subscriptions]
+        self._requests = [self._subscribed(*each) for each in channels]
         self._handler: RequestHandler = lambda *_: None
         self._now_ns = self._now_ms = 0
 
-    def __len__(self) -> int:
-        return len(self._sessions)
+    def _subscribed(self, channel: str, stream_id: int) -> tuple[Subscription, FragmentAssembler]:
+        """What a client that is gone had begun to say is forgotten."""
+        assembler = FragmentAssembler(self._on_message)
+        subscription = self._around.client.add_subscription(
+            channel, stream_id,
+            on_unavailable_image=lambda image: assembler.forget(image.session_id),
+        )  # fmt: skip
+        return subscription, assembler
 
     def do_work(self, now_ns: int, now_ms: int, handler: RequestHandler) -> int:
         """Hear the clients and go on with every session; requests that pass go to `handler`."""
         self._now_ns, self._now_ms, self._handler = now_ns, now_ms, handler
         work_count = 0
-        for subscription, assembler in zip(self._subscriptions, self._assemblers, strict=True):
+        for subscription, assembler in self._requests:
             work_count += subscription.poll(assembler, FRAGMENT_LIMIT)
         for session in tuple(self._sessions.values()):
             try:
@@ -115,8 +121,6 @@ class ControlSessions:
     def _remove(self, session: ControlSession) -> None:
         del self._sessions[session.session_id]
         self._count.set(len(self._sessions))
-        for assembler in self._assemblers:
-            assembler.forget(session.image.session_id)
         session.close()
 
     def close(self) -> None:

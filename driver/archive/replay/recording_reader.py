@@ -6,7 +6,8 @@
 A block lies in one term and ends before padding, which comes alone. Frames are given out that begin
 before `end` and end at or before `limit`, up to which there is data. Each is compared with where it
 lies before it is given out, its checksum too where one is asked for; what does not fit is an error
-that names the place. Source: archive-protocol 5.3.
+that names the place. Where a checksum does not match nothing of what was read with it is given out.
+Source: archive-protocol 4.4, 5.3.
 """
 
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.archive.storage.checksum import NO_TABLE, Checksum
 from driver.archive.storage.frame_place import is_frame_at
-from driver.archive.storage.frame_walk import END, FAULTS, SegmentReader, check
+from driver.archive.storage.frame_walk import BAD_CHECKSUM, END, FAULTS, SegmentReader, check
 from driver.archive.storage.segment_file import file_name, segment_base
 from driver.base.arith import align
 from driver.base.atomics import put_i32
@@ -110,9 +111,9 @@ class RecordingReader:
             chunk, chunk.size, 0, self.position, found.initial_term_id, found.term_buffer_length,
             found.mtu_length, found.stream_id, self._table,
         )  # fmt: skip
-        is_fault_near = status < 0 and self.position + passed < end
-        if passed == 0 or is_fault_near:
-            return self._nothing(int(status), int(passed), chunk.size, wanted)
+        fault_at = self.position + int(passed)
+        if passed == 0 or (status == BAD_CHECKSUM and fault_at < end):
+            return self._nothing(int(status), fault_at, chunk.size, wanted)
         if header.frame_type(chunk, 0) == frame_type.PAD:
             length = int(align(header.frame_length(chunk, 0), data.ALIGNMENT))
             return Block(length, None) if self.position + length <= limit else NOTHING
@@ -134,12 +135,12 @@ class RecordingReader:
         """Whether a frame of this recording begins at the position."""
         return is_frame_at(self._reader, self._descriptor, self.position)
 
-    def _nothing(self, status: int, passed: int, read: int, wanted: int) -> Block:
-        """Why no frame may be passed on: of a batch with one that is not sound, none is."""
+    def _nothing(self, status: int, fault_at: int, read: int, wanted: int) -> Block:
+        """Why no frame can be passed."""
         if status < 0:
             raise StorageError(
-                f"{self._reader.path}: the frame at position {self.position + passed} is not "
-                f"sound: {FAULTS[status]}"
+                f"{self._reader.path}: the frame at position {fault_at} is not sound: "
+                f"{FAULTS[status]}"
             )
         if status == END or read < wanted:
             raise StorageError(

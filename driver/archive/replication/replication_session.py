@@ -6,13 +6,13 @@
 
 The client is told everything with the replication's id as correlation id. Whatever goes wrong is
 told once and ends it; what was recorded by then stays. A copy that merged goes on as a recording of
-the live stream. Source: archive-protocol 7.
+the live stream. Over IPC, where Aeron waits for an endpoint that never comes, ours copies between
+archives of one driver. Source: archive-protocol 7.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any
 
 from driver.archive.control import retained_channel
 from driver.archive.control.control_session import ControlSession
@@ -22,11 +22,9 @@ from driver.archive.operation.recordings import Recordings
 from driver.archive.operation.refusal import Refusal, code_of
 from driver.archive.protocol.codes import (
     NULL_VALUE,
-    ControlResponseCode,
     ErrorCode,
     RecordingSignal,
 )
-from driver.archive.protocol.layout import Message
 from driver.archive.protocol.requests import (
     ListRecordingRequest,
     RecordingPositionRequest,
@@ -35,6 +33,7 @@ from driver.archive.protocol.requests import (
     StopReplayRequest,
 )
 from driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
+from driver.archive.replication.inquiry import Inquiry
 from driver.archive.replication.replication_channels import ReplicationChannels
 from driver.archive.replication.source_archive import SourceArchive, SourceArchiveError
 from driver.base.errors import DriverError
@@ -77,7 +76,7 @@ class State(Enum):
     DONE = auto()
 
 
-class ReplicationSession:
+class ReplicationSession(Inquiry):
     """One copy, in the conductor's thread."""
 
     def __init__(
@@ -90,15 +89,12 @@ class ReplicationSession:
         recordings: Recordings,
         now_ns: int,
     ) -> None:
+        super().__init__(source, facilities.settings.message_timeout_ns, now_ns)
         self.replication_id, self.session = replication_id, session
         self._request, self._channels = request, request.channels
-        self._archive, self._facilities, self._recordings = source, facilities, recordings
-        self._timeout_ns = facilities.settings.message_timeout_ns
+        self._facilities, self._recordings = facilities, recordings
         self._destination_id = request.destination_id
         self.state = State.CONNECT
-        self._now_ns, self._deadline_ns = now_ns, now_ns + self._timeout_ns
-        self._asked: int | None = None
-        self._answer: Message | None = None
         self._source: RecordingDescriptor | None = None
         self._position = 0
         "From where on is copied."
@@ -126,7 +122,8 @@ class ReplicationSession:
         """Go on. Returns an amount of work."""
         self._now_ns = now_ns
         try:
-            if self._order is not None and self._order.is_over:
+            is_over = self._order is not None and self._order.is_over
+            if is_over and self.state != State.COPY:
                 self._go_to(State.DONE)
             if self.state not in (State.CONNECT, State.DONE):
                 self._hear()
@@ -161,42 +158,9 @@ class ReplicationSession:
         self._archive.close()
         self._signal(RecordingSignal.REPLICATE_END)
 
-    # --- asking and being answered -------------------------------------------------------------
-
     def _go_to(self, state: State) -> None:
-        self.state, self._asked, self._answer = state, None, None
-        self._deadline_ns = self._now_ns + self._timeout_ns
-
-    def _require_time(self, what: str) -> int:
-        """Raise SourceArchiveError where it has waited for too long."""
-        if self._now_ns > self._deadline_ns:
-            raise SourceArchiveError(f"replication {self.replication_id}: {what} in time")
-        return 0
-
-    def _hear(self) -> None:
-        """Take what the other archive said. Raises SourceArchiveError where that is an error."""
-        for message in self._archive.poll():
-            if isinstance(message, ControlResponse):
-                if message.code == ControlResponseCode.ERROR:
-                    raise SourceArchiveError(
-                        f"the source archive: {message.error_message}", message.relevant_id
-                    )
-                if message.correlation_id == self._asked:
-                    self._answer = message
-            elif isinstance(message, RecordingDescriptor) and (
-                message.correlation_id == self._asked
-            ):
-                self._answer = message
-
-    def _ask(
-        self, kind: type[Message], via: ExclusivePublication | None = None, **values: Any
-    ) -> Message | None:
-        """The answer to a question, asked once; None while there is none."""
-        if self._asked is None:
-            self._asked = self._archive.ask(kind, via, **values)
-        if self._answer is None:
-            self._require_time(f"no answer to {kind.__name__}")
-        return self._answer
+        self.state = state
+        self._begin()
 
     def _signal(
         self,
@@ -384,7 +348,8 @@ class ReplicationSession:
     def _copy(self) -> int:
         assert self._image is not None
         assert self._source is not None
-        is_over = self._image.is_closed or self._image.is_end_of_stream
+        assert self._order is not None
+        is_over = self._image.is_closed or self._image.is_end_of_stream or self._order.is_over
         reached = self._reached
         source_stop, wanted = self._source.stop_position, self._request.stop_position
         is_synced = source_stop != NULL_VALUE and reached >= source_stop
@@ -412,11 +377,9 @@ class ReplicationSession:
         """Let the live stream come too, and leave the replay when that is as far."""
         assert self._image is not None
         self._require_image()
-        if self._asked is not None and self._answer is None and (
-            self._now_ns > self._deadline_ns and self._attempts > 1
-        ):  # fmt: skip
+        if self._is_late and self._attempts > 1:
             self._attempts -= 1
-            self._go_to(State.JOIN)
+            self._begin()
         if not self._is_position_known():
             return 0
         self._attempts = JOIN_ATTEMPTS

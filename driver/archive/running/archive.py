@@ -179,7 +179,7 @@ class Archive:
             Replications(facilities, recordings, self._chance),
         )  # fmt: skip
         sessions = ControlSessions(
-            surroundings, self._subscriptions(client), self._chance, tokens,
+            surroundings, self._request_channels(), self._chance, tokens,
             counters.control_sessions,
         )  # fmt: skip
         self._conductor = ArchiveConductor(
@@ -190,12 +190,13 @@ class Archive:
         )  # fmt: skip
         stack.callback(self._end_agents)
 
-    def _subscriptions(self, client: Aeron) -> tuple:  # type: ignore[type-arg]  # of Subscription
+    def _request_channels(self) -> list[tuple[str, int]]:
+        """Where clients ask: those elsewhere first, as with Aeron."""
         settings = self.settings
         channels = [(settings.local_control_channel, settings.local_control_stream_id)]
         if settings.control_channel_enabled:
             channels.insert(0, (settings.control_channel, settings.control_stream_id))
-        return tuple(client.add_subscription(*each) for each in channels)
+        return channels
 
     def _mark_header(self) -> MarkFileHeader:
         settings = self.settings

@@ -32,9 +32,10 @@ class InOrder(click.Group):
 )
 @click.pass_context
 def archive(ctx: click.Context) -> None:
-    """Look into the directory of an archive, Aeron's or ours, and mend it.
+    """Be an archive; look into the directory of one, Aeron's or ours, and mend it.
 
     \b
+      windtunnel archive run --with-driver archive.properties
       windtunnel archive describe --dir /data/archive
       windtunnel archive dump 0 --limit 10
       windtunnel archive verify --all-segments --checksum CRC-32C --read-only

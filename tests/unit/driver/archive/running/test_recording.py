@@ -1,5 +1,7 @@
 """Start, stop, extend. Cases R1 to R16 and E1 to E8."""
 
+import errno
+import os
 import struct
 import zlib
 
@@ -14,6 +16,7 @@ from driver.archive.protocol.requests import (
     StopRecordingSubscriptionRequest,
     TruncateRecordingRequest,
 )
+from driver.archive.storage import sync
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.segment_file import segments_of
 from tests.unit.driver.archive.running.own_archive import SEGMENT, STREAM, Err, Ok, own_archive
@@ -237,6 +240,44 @@ def test_a_file_in_the_way_ends_the_recording_with_an_answer(tmp_path, monkeypat
         stop = SEGMENT
         assert talker.about(answer.correlation_id)[2:] == [("ERROR", 0), ("STOP", 0, stop)]
         assert (own.directory / f"0-{SEGMENT}.rec").read_bytes() == b"mine"
+
+
+class FullDisk:
+    """Lets nothing more be written to segment files while it is full."""
+
+    def __init__(self, monkeypatch):
+        self.is_full = False
+        self._pwrite = os.pwrite
+        monkeypatch.setattr(sync.os, "pwrite", self.pwrite)
+
+    def pwrite(self, file, content, at):
+        if self.is_full and os.readlink(f"/proc/self/fd/{file}").endswith(".rec"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._pwrite(file, content, at)
+
+
+def test_a_full_disk_ends_a_recording_and_harms_no_other(tmp_path, monkeypatch):
+    disk = FullDisk(monkeypatch)
+    with own_archive(tmp_path, monkeypatch) as own:
+        talker = own.talk()
+        full, other = start(talker), start(talker, stream=STREAM + 1)
+        publications = [
+            talker.client.add_exclusive_publication(IPC, stream) for stream in (STREAM, STREAM + 1)
+        ]
+        own.until(lambda: len(talker.signals()) == 2)
+        written = publish(own, publications[0], 10)
+        recorded(own, talker, 0, written)
+        disk.is_full = True
+        publish(own, publications[0], 10, first=10)
+        own.until(lambda: len(talker.about(full.correlation_id)) == 4)
+        assert talker.about(full.correlation_id)[2:] == [("ERROR", 11), ("STOP", 0, written)]
+        disk.is_full = False
+        end = publish(own, publications[1], 10)
+        recorded(own, talker, 1, end)
+        assert len(talker.about(other.correlation_id)) == 2
+        reader = Reader(own, talker)
+        ask_replay(talker, 0)
+        assert reader.until_end() == [message(number) for number in range(10)]
 
 
 # --- extend ------------------------------------------------------------------------------------

@@ -250,10 +250,14 @@ def test_a_damaged_frame_ends_a_replay_before_its_batch(tmp_path, monkeypatch):
             file.write(b"\xff")
         reader = Reader(own, talker)
         answer = ask_replay(talker, 0)
-        own.until(lambda: len(talker.about(answer.correlation_id)) == 2)
+        reader.until(lambda: len(talker.about(answer.correlation_id)) == 2)
+        reader.until(lambda: not reader.subscription.images)
+        assert reader.seen == []
         assert talker.about(answer.correlation_id) == [("OK", answer.relevant_id), ("ERROR", 0)]
         assert "checksum" in talker.answers(answer.correlation_id)[1].error_message
-        own.until(lambda: not reader.subscription.images, turns=20_000)
+        before = Reader(own, talker, stream=6)
+        ask_replay(talker, 0, length=5 * FRAME, replay_stream_id=6)
+        assert len(before.until_end()) == 5
 
 
 def test_a_missing_file_fails_a_replay_without_an_ok(tmp_path, monkeypatch):

@@ -15,7 +15,16 @@ from driver.archive.protocol.requests import (
 )
 from driver.archive.protocol.responses import Challenge
 from driver.base.errors import ConfigurationError
-from tests.unit.driver.archive.running.own_archive import Err, Ok, Talker, own_archive
+from driver.client.header import BEGIN
+from tests.unit.driver.archive.running.own_archive import (
+    CONTROL_STREAM,
+    LOCAL,
+    Err,
+    Ok,
+    Talker,
+    own_archive,
+)
+from tests.unit.driver.archive.storage.own_recording import DATA, FRAME
 
 SECOND = 1_000_000_000
 HERE = "tests.unit.driver.archive.running.test_sessions"
@@ -233,3 +242,22 @@ def test_an_authenticator_that_fails_harms_its_session_alone(tmp_path, monkeypat
         assert any(f"KeyError({ArchiveIdRequest.TEMPLATE_ID})" in each for each in own.errors)
         assert friend.responses.images
         own.until(lambda: not victim.responses.images)
+
+
+def test_what_a_client_had_begun_to_say_goes_with_it(tmp_path, monkeypatch):
+    with own_archive(tmp_path, monkeypatch) as own:
+        talker = own.talk()
+        ((_, assembler),) = own.archive._conductor._sessions._requests
+        for _ in range(3):
+            stranger = talker.client.add_exclusive_publication(LOCAL, CONTROL_STREAM)
+            own.until(lambda stranger=stranger: stranger.is_connected)
+            # The first fragment of a message whose second is never sent.
+            fragment = FRAME.pack(
+                64, 0, BEGIN, DATA, 0, stranger.session_id, CONTROL_STREAM,
+                stranger.initial_term_id, 0,
+            )  # fmt: skip
+            assert stranger.offer_block(fragment + bytes(32)) == 64
+            own.run_for(SECOND)
+            assert len(assembler._messages) == 1
+            stranger.close()
+            own.until(lambda: not assembler._messages, turns=20_000)
