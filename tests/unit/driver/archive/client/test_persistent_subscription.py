@@ -1,0 +1,159 @@
+"""A persistent subscription with a scripted archive: what is tried again, and what is the end."""
+
+import pytest
+
+from driver.archive.client import (
+    FROM_START,
+    ArchiveTimeoutError,
+    FailureReason,
+    PersistentHandlers,
+    PersistentParams,
+    PersistentState,
+    PersistentSubscription,
+)
+from driver.archive.protocol.codes import ControlResponseCode, ErrorCode
+from driver.archive.protocol.requests import (
+    AuthConnectRequest,
+    ListRecordingRequest,
+    ReplayRequest,
+)
+from driver.archive.protocol.responses import RecordingDescriptor
+from tests.unit.driver.archive.client.scripted_archive import SESSION_ID, error, ok
+
+RECORDING_ID, STREAM_ID, REPLAY_STREAM_ID = 9, 1_001, 1_002
+
+
+def descriptor(request, **changes):
+    fields = {
+        "control_session_id": SESSION_ID, "correlation_id": request.correlation_id,
+        "recording_id": RECORDING_ID, "start_timestamp": 1, "stop_timestamp": -1,
+        "start_position": 0, "stop_position": -1, "initial_term_id": 0,
+        "segment_file_length": 131_072, "term_buffer_length": 65_536, "mtu_length": 1_408,
+        "session_id": 5, "stream_id": STREAM_ID, "stripped_channel": "aeron:ipc",
+        "original_channel": "aeron:ipc", "source_identity": "aeron:ipc",
+    }  # fmt: skip
+    return RecordingDescriptor(**fields | changes)
+
+
+class Persistent:
+    """A persistent subscription from the recording's start, and what it told."""
+
+    def __init__(self, on_stage):
+        self.errors, self.states = [], []
+        params = PersistentParams(
+            recording_id=RECORDING_ID, live_channel="aeron:ipc", live_stream_id=STREAM_ID,
+            replay_channel="aeron:ipc", replay_stream_id=REPLAY_STREAM_ID,
+            start_position=FROM_START,
+        )  # fmt: skip
+        self.subscription = PersistentSubscription(
+            on_stage.aeron, on_stage.context(), params,
+            PersistentHandlers(on_error=self.errors.append), on_stage.clock,
+        )  # fmt: skip
+
+    def poll(self):
+        self.subscription.poll(lambda payload, header: None)
+        if self.subscription.state not in self.states:
+            self.states.append(self.subscription.state)
+        return self.subscription
+
+
+@pytest.fixture
+def persistent(on_stage):
+    made = Persistent(on_stage)
+    yield made
+    made.subscription.close()
+
+
+def until_state(on_stage, persistent, state):
+    on_stage.until(lambda: persistent.poll().state is state, turns=20_000)
+
+
+def test_the_states_of_a_session_specific_replay(on_stage, persistent):
+    on_stage.archive.script |= {
+        ListRecordingRequest: lambda request: [descriptor(request)],
+        ReplayRequest: lambda request: [ok(request, 7)],
+    }
+    until_state(on_stage, persistent, PersistentState.REPLAY)
+    assert [int(each) for each in persistent.states] == [0, 1, 2, 3, 4, 6, 12]
+    (request,) = on_stage.archive.of(ReplayRequest)
+    assert (request.position, request.length) == (0, -1)
+    assert "rejoin=false" in request.replay_channel
+
+
+def test_a_replay_that_does_not_arrive_is_asked_for_again(on_stage, persistent):
+    on_stage.archive.script |= {
+        ListRecordingRequest: lambda request: [descriptor(request)],
+        ReplayRequest: lambda request: [ok(request, 7)],
+    }
+    on_stage.until(
+        lambda: persistent.poll() and len(on_stage.archive.of(ReplayRequest)) == 2, turns=20_000
+    )
+    assert [type(each) for each in persistent.errors] == [ArchiveTimeoutError]
+    assert not persistent.subscription.has_failed
+
+
+def test_an_archive_that_does_not_answer_is_asked_again(on_stage, persistent):
+    on_stage.until(
+        lambda: persistent.poll() and len(on_stage.archive.of(ListRecordingRequest)) == 2,
+        turns=20_000,
+    )
+    assert "ListRecordingRequest: no answer" in str(persistent.errors[0])
+
+
+def test_an_archive_that_leaves_is_looked_for_again(on_stage, persistent):
+    until_state(on_stage, persistent, PersistentState.AWAIT_LIST_RECORDING_RESPONSE)
+    on_stage.archive.publication.close()
+    on_stage.archive.publication = None
+    on_stage.until(
+        lambda: persistent.poll() and len(on_stage.archive.of(AuthConnectRequest)) == 2,
+        turns=20_000,
+    )
+    on_stage.archive.script |= {
+        ListRecordingRequest: lambda request: [descriptor(request)],
+        ReplayRequest: lambda request: [ok(request, 7)],
+    }
+    until_state(on_stage, persistent, PersistentState.REPLAY)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda r: descriptor(r, stream_id=STREAM_ID + 1), FailureReason.STREAM_ID_MISMATCH),
+        (
+            lambda r: ok(r, RECORDING_ID, code=ControlResponseCode.RECORDING_UNKNOWN),
+            FailureReason.RECORDING_NOT_FOUND,
+        ),
+        (lambda r: error(r, ErrorCode.UNAUTHORISED_ACTION), FailureReason.GENERIC),
+    ],
+    ids=["stream", "unknown", "unauthorised"],
+)
+def test_what_cannot_become_better_is_the_end(on_stage, persistent, answer, reason):
+    on_stage.archive.script[ListRecordingRequest] = lambda request: [answer(request)]
+    until_state(on_stage, persistent, PersistentState.FAILED)
+    assert persistent.subscription.reason is reason
+    assert persistent.errors == [persistent.subscription.failure]
+    on_stage.until(lambda: not on_stage.archive.publication.is_connected)
+
+
+def test_a_refused_replay_is_the_end(on_stage, persistent):
+    on_stage.archive.script |= {
+        ListRecordingRequest: lambda request: [descriptor(request)],
+        ReplayRequest: lambda request: [error(request, ErrorCode.INVALID_POSITION)],
+    }
+    until_state(on_stage, persistent, PersistentState.FAILED)
+    assert persistent.subscription.reason is FailureReason.INVALID_START_POSITION
+
+
+def test_the_end_of_a_stopped_recording_is_where_the_live_stream_is_waited_for(
+    on_stage, persistent
+):
+    on_stage.archive.script[ListRecordingRequest] = lambda request: [
+        descriptor(request, stop_position=0)
+    ]
+    until_state(on_stage, persistent, PersistentState.AWAIT_LIVE)
+    on_stage.until(lambda: persistent.poll() and persistent.errors, turns=20_000)
+    assert "nobody publishes on aeron:ipc stream 1001" in str(persistent.errors[0])
+    with on_stage.aeron.add_exclusive_publication("aeron:ipc", STREAM_ID):
+        until_state(on_stage, persistent, PersistentState.LIVE)
+    assert len(persistent.errors) == 1
+    assert persistent.subscription.is_live
