@@ -11,6 +11,9 @@ from driver.archive.operation.facilities import Facilities
 from driver.archive.operation.refusal import Refusal
 from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
 from driver.archive.protocol.responses import RecordingDescriptor
+from driver.archive.storage.catalog_entry import shape_fault
+from driver.channel.publication_parameters import MTU_LENGTH_MAX
+from driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +25,23 @@ class Destination:
     is_new: bool
 
 
+def fault_of(source: RecordingDescriptor) -> str:
+    """Why no recording can be as another archive says that its is, or nothing."""
+    start, stop = source.start_position, source.stop_position
+    if start < 0 or start % ALIGNMENT:
+        return f"its start position is {start}"
+    if stop != NULL_VALUE and (stop < start or stop % ALIGNMENT):
+        return f"its stop position is {stop}, and its start position {start}"
+    if not HEADER_LENGTH < source.mtu_length <= MTU_LENGTH_MAX:
+        return f"its MTU is {source.mtu_length}"
+    return shape_fault(source)
+
+
 def prepared(facilities: Facilities, recording_id: int, source: RecordingDescriptor) -> Destination:
     """Make the entry ready; -1 makes a new one. Raises Refusal, StorageError."""
+    fault = fault_of(source)
+    if fault:
+        raise Refusal(f"the source recording cannot be copied: {fault}")
     catalog, start = facilities.catalog, source.start_position
     copied = replace(
         source, control_session_id=0, correlation_id=0, stop_position=start,
