@@ -11,7 +11,7 @@ archives of one driver. Source: archive-protocol 7.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from driver.archive.control import retained_channel
@@ -33,6 +33,7 @@ from driver.archive.protocol.requests import (
     StopReplayRequest,
 )
 from driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
+from driver.archive.replication import destination
 from driver.archive.replication.inquiry import Inquiry
 from driver.archive.replication.replication_channels import ReplicationChannels
 from driver.archive.replication.source_archive import SourceArchive, SourceArchiveError
@@ -197,7 +198,10 @@ class ReplicationSession(Inquiry):
         least = self._request.file_io_max_length
         if least != NULL_VALUE and least < answer.mtu_length:
             raise Refusal(f"file I/O length {least} is less than the MTU {answer.mtu_length}")
-        self._prepare_destination(answer)
+        made = destination.prepared(self._facilities, self._destination_id, answer)
+        self._destination_id, self._position = made.recording_id, made.position
+        if made.is_new:
+            self._signal(RecordingSignal.REPLICATE, made.position)
         stop = answer.stop_position
         if self._channels.live_destination and stop != NULL_VALUE:
             raise Refusal("cannot live merge without an active source recording")
@@ -209,29 +213,6 @@ class ReplicationSession(Inquiry):
             is_live = bool(self._channels.live_destination)
             self._go_to(State.POSITION if is_live else State.EXTEND)
         return 1
-
-    def _prepare_destination(self, source: RecordingDescriptor) -> None:
-        """Make the entry that the copy goes to, where there is none with data."""
-        catalog, start = self._facilities.catalog, source.start_position
-        copied = replace(
-            source, control_session_id=0, correlation_id=0, stop_position=start,
-            stop_timestamp=source.start_timestamp,
-        )  # fmt: skip
-        self._position = start
-        if self._destination_id == NULL_VALUE:
-            self._destination_id = catalog.add(copied)
-            self._signal(RecordingSignal.REPLICATE, start)
-            return
-        found = self._facilities.recording(self._destination_id)
-        if found.start_position == found.stop_position:
-            catalog.replace(replace(copied, recording_id=self._destination_id))
-        elif found.stream_id != source.stream_id:
-            raise Refusal(
-                f"cannot extend recording {self._destination_id} of stream {found.stream_id} "
-                f"with stream {source.stream_id}", ErrorCode.UNKNOWN_RECORDING,
-            )  # fmt: skip
-        else:
-            self._position = found.stop_position
 
     def _ask_position(self) -> int:
         if not self._is_position_known():

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from driver.archive.conductor.archive_conductor import ArchiveConductor, ArchiveFailure
+from driver.archive.conductor.archive_conductor import ArchiveConductor
 from driver.archive.conductor.request_table import Operations
 from driver.archive.control.authentication import make_authenticator, make_authorisation_service
 from driver.archive.control.control_sessions import ControlSessions, SessionSurroundings
@@ -276,6 +276,3 @@ class Archive:
 
 def _checksum(name: str) -> Checksum | None:
     return by_name(name) if name else None
-
-
-__all__ = ["Archive", "ArchiveFailure"]

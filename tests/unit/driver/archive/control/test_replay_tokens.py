@@ -1,0 +1,43 @@
+"""Tokens of replays: for whom, for what, for how long."""
+
+import itertools
+from types import SimpleNamespace
+
+from driver.archive.control.replay_tokens import ReplayTokens
+
+LIFETIME_NS = 5_000
+
+
+def made(*numbers):
+    return ReplayTokens(LIFETIME_NS, itertools.chain(numbers, itertools.count(100)).__next__)
+
+
+def session():
+    return SimpleNamespace(is_done=False)
+
+
+def test_a_token_is_good_for_its_recording_and_its_time():
+    tokens, owner = made(), session()
+    token = tokens.issue(owner, 3, 1_000)
+    for _ in range(2):
+        assert tokens.session_of(token, 3, 1_000 + LIFETIME_NS) is owner
+    assert tokens.session_of(token, 4, 1_000) is None
+    assert tokens.session_of(token + 1, 3, 1_000) is None
+    assert tokens.session_of(token, 3, 1_001 + LIFETIME_NS) is None
+
+
+def test_no_token_is_given_twice_and_none_is_null():
+    tokens = made(-1, 7, 7, -1, 8)
+    assert tokens.issue(session(), 0, 0) == 7
+    assert tokens.issue(session(), 0, 0) == 8
+
+
+def test_tokens_go_with_their_session_or_their_time():
+    tokens, owner, other = made(1, 2), session(), session()
+    first, second = tokens.issue(owner, 0, 0), tokens.issue(other, 0, 3_000)
+    owner.is_done = True
+    tokens.on_time(10)
+    assert tokens.session_of(first, 0, 10) is None
+    assert tokens.session_of(second, 0, 10) is other
+    tokens.on_time(3_001 + LIFETIME_NS)
+    assert tokens.session_of(second, 0, 10) is None

@@ -1,0 +1,59 @@
+"""The recorder: sessions in turn, and two queues."""
+
+from driver.archive.recording.recorder import Recorder
+
+
+class Session:
+    """Has so many blocks to record."""
+
+    def __init__(self, blocks):
+        self.blocks, self.is_done, self.stops = blocks, False, 0
+
+    def do_work(self):
+        if self.blocks == 0:
+            self.stop()
+            return 0
+        self.blocks -= 1
+        return 1
+
+    def stop(self):
+        self.stops += not self.is_done
+        self.is_done = True
+
+
+def test_each_session_has_its_turn_and_ends_once():
+    turns = []
+    recorder, short, long = Recorder(turns.append), Session(1), Session(3)
+    recorder.add(short)
+    recorder.add(long)
+    assert recorder.do_work(10) == 4
+    assert (short.blocks, long.blocks) == (0, 2)
+    assert recorder.take_ended() is None
+    assert recorder.do_work(20) == 1
+    assert recorder.take_ended() is short
+    assert recorder.take_ended() is None
+    assert turns == [10, 20]
+
+
+def test_a_session_is_stopped_in_the_recorders_own_turn():
+    recorder, session = Recorder(), Session(5)
+    recorder.add(session)
+    recorder.stop(session)
+    assert not session.is_done
+    recorder.do_work(0)
+    assert recorder.take_ended() is session
+    recorder.stop(session)
+    recorder.do_work(0)
+    assert recorder.take_ended() is None
+    assert session.stops == 1
+
+
+def test_closing_ends_what_goes_on_and_what_has_not_begun():
+    recorder, running, waiting = Recorder(), Session(5), Session(5)
+    recorder.add(running)
+    recorder.do_work(0)
+    recorder.add(waiting)
+    recorder.close()
+    assert {recorder.take_ended(), recorder.take_ended()} == {running, waiting}
+    assert running.is_done
+    assert waiting.is_done

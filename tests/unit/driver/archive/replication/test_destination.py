@@ -1,0 +1,32 @@
+"""What another archive says of its recording."""
+
+import pytest
+
+from driver.archive.replication.destination import fault_of
+from tests.unit.driver.archive.storage import own_recording as own
+
+
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"start_position": -32}, "start position is -32"),
+        ({"start_position": 33}, "start position is 33"),
+        ({"stop_position": 33}, "stop position is 33"),
+        ({"start_position": 64, "stop_position": 32}, "stop position is 32"),
+        ({"stop_position": -2}, "stop position is -2"),
+        ({"mtu_length": 32}, "MTU is 32"),
+        ({"mtu_length": 65_536}, "MTU is 65536"),
+        ({"term_buffer_length": 100}, "term buffer length is 100"),
+        ({"segment_file_length": -1}, "segment file length is -1"),
+        ({"segment_file_length": 32_768}, "segment file length is 32768"),
+        ({"original_channel": "aeron:ipc\0"}, "zeros"),
+        ({"recording_id": -5}, "recording id is -5"),
+    ],
+)
+def test_what_cannot_be_is_not_copied(changed, part):
+    assert part in fault_of(own.descriptor(**changed))
+
+
+@pytest.mark.parametrize("stop", [-1, 0, 64])
+def test_what_can_be_is(stop):
+    assert fault_of(own.descriptor(stop=stop)) == ""

@@ -1,0 +1,53 @@
+"""The channels of a replication."""
+
+import pytest
+
+from driver.archive.replication import replication_channels as channels
+from driver.archive.replication.replication_channels import ReplicationChannels
+from driver.archive.settings.archive_settings import ArchiveSettings
+from driver.channel import uri
+
+UDP = "aeron:udp?endpoint=h:0|interface=i"
+
+
+def made(text=UDP, live="", tags=None):
+    return ReplicationChannels(uri.parse(text), live, tags)
+
+
+def test_a_plain_copy_is_recorded_where_it_is_replayed_to():
+    plain = made()
+    assert str(plain.to_record(5, 9)) == UDP + "|rejoin=false|session-id=5"
+    assert str(plain.to_replay(5, 7, "10.0.0.1:4321")) == (
+        "aeron:udp?endpoint=h:4321|interface=i|session-id=5"
+    )
+    assert not plain.has_destinations
+
+
+@pytest.mark.parametrize(("tags", "expected"), [((3, 4), "3,4"), ((3, -1), "3,9"), (None, "9,9")])
+def test_a_merged_copy_is_told_where_its_streams_come_from(tags, expected):
+    merged = made(live="aeron:udp?endpoint=h:5", tags=tags)
+    assert str(merged.to_record(5, 9)) == (
+        f"aeron:udp?interface=i|rejoin=false|session-id=5|tags={expected}|control-mode=manual"
+    )
+    assert merged.replay_destination == UDP
+    assert str(merged.to_replay(5, 7, "10.0.0.1:4321")).endswith("|linger=0|eos=false|session-id=5")
+
+
+def test_a_response_channel_has_no_session():
+    response = made("aeron:udp?control-mode=response|control=h:1")
+    assert str(response.to_record(5, 9)).endswith("|rejoin=false")
+    assert str(response.to_replay(5, 7, None)).endswith("|response-correlation-id=7")
+
+
+def test_a_port_that_is_given_stays():
+    assert "endpoint=h:8" in str(made("aeron:udp?endpoint=h:8").to_replay(1, 2, "h:9"))
+    assert str(made("aeron:ipc").to_replay(1, 2, None)) == "aeron:ipc?session-id=1"
+
+
+def test_others_answer_on_our_host():
+    settings = ArchiveSettings(control_channel="aeron:udp?endpoint=me:8010")
+    assert channels.response_channel(settings) == "aeron:udp?endpoint=me:0"
+    settings = ArchiveSettings(control_response_channel="aeron:udp?endpoint=x:1")
+    assert channels.response_channel(settings) == "aeron:udp?endpoint=x:1"
+    asked = channels.control_channel("aeron:udp?endpoint=x:1|mtu=2k", settings)
+    assert str(asked) == "aeron:udp?endpoint=x:1|mtu=2k|term-length=65536|sparse=true"
