@@ -153,6 +153,9 @@ def test_the_end_of_a_stopped_recording_is_where_the_live_stream_is_waited_for(
     until_state(on_stage, persistent, PersistentState.AWAIT_LIVE)
     on_stage.until(lambda: persistent.poll() and persistent.errors, turns=20_000)
     assert "nobody publishes on aeron:ipc stream 1001" in str(persistent.errors[0])
+    for _ in range(2_500):
+        on_stage.turn(0)
+        persistent.poll()
     with on_stage.aeron.add_exclusive_publication("aeron:ipc", STREAM_ID):
         until_state(on_stage, persistent, PersistentState.LIVE)
     assert len(persistent.errors) == 1
