@@ -28,10 +28,10 @@ from harness.simulator.world_state import (
     Between,
 )
 
-# Columns of `sleepers`, one row a host.
+# Columns of `sleepers`, one row a host, and a last one of the middlebox.
 ADDRESS, IS_WORKING, WAKES, IDLE, DUE = range(5)
 """Where its agents are kept; whether its driver is at work; when it takes its next turn; how long
-it slept last; when something arrives."""
+it slept last; when something arrives. Of the last row only DUE: when anybody is wanted next."""
 
 _NS_PER_MS = 1_000_000
 _NEVER = NEVER
@@ -41,7 +41,7 @@ _NEVER = NEVER
 def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
     """Take turns until a time, at least one, or until the shell is needed.
 
-    Shapes:  sleepers int64[host, 5]; `like` are the agents of any host
+    Shapes:  sleepers int64[hosts + 1, 5]; `like` are the agents of any host
     Returns: TIME_OVER, or the bits FULL, and WANTED << host
     """
     # As flat as the turn of two hosts, for the same reason.
@@ -51,7 +51,7 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
         now_ns = state[NOW]
         state[TURNS] += 1
         needs = 0
-        for host in range(sleepers.shape[0]):
+        for host in range(sleepers.shape[0] - 1):
             sleeper = sleepers[host]
             if not _is_wanted(sleeper, now_ns):
                 continue
@@ -84,7 +84,8 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
         if crossing.kept_until_ns(between) <= now_ns:
             crossing.go_on(between, now_ns)
         needs |= crossing.fullness(between)
-        next_ns = max(_next_ns(between, sleepers), now_ns + state[TURN])
+        sleepers[-1, DUE] = _next_ns(between, sleepers)
+        next_ns = max(sleepers[-1, DUE], now_ns + state[TURN])
         state[NOW] = min(next_ns, max(until_ns, now_ns + 1))
         if needs != 0 or state[NOW] >= until_ns:
             return needs
@@ -109,14 +110,14 @@ def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
 @bare_kernel
 def _next_ns(between: Between, sleepers: Any) -> int:
     """When anybody is wanted next, or the middlebox has something to do by itself."""
-    targets = between.routes.targets
-    for host in range(sleepers.shape[0]):
+    targets, hosts = between.routes.targets, sleepers.shape[0] - 1
+    for host in range(hosts):
         sleepers[host, DUE] = _NEVER
     for way in range(targets.size):
         sleeper = sleepers[targets[way]]
         sleeper[DUE] = min(sleeper[DUE], flight.next_due_ns(between.wires, way))
     next_ns = crossing.kept_until_ns(between)
-    for host in range(sleepers.shape[0]):
+    for host in range(hosts):
         sleeper = sleepers[host]
         next_ns = min(next_ns, sleeper[DUE])
         if sleeper[IS_WORKING]:

@@ -17,7 +17,7 @@ from harness.simulator import many_hosts, turn
 from harness.simulator.host import Host
 from harness.simulator.keeping_states import KeptState
 from harness.simulator.many_hosts import ADDRESS, DUE, IDLE, IS_WORKING, WAKES
-from harness.simulator.world_state import NOW, TURN, Agents, Between, World
+from harness.simulator.world_state import NOW, TIME_OVER, TURN, Agents, Between, World
 
 
 class Turns(Protocol):
@@ -48,15 +48,28 @@ class ManyHosts:
         self._hosts, self._between = tuple(hosts), between
         self._agents: list[Agents | None] = [None] * len(self._hosts)
         self._kept: list[KeptState | None] = [None] * len(self._hosts)
-        self._sleepers = np.zeros((len(self._hosts), DUE + 1), dtype=np.int64)
+        self._are_working = [False] * len(self._hosts)
+        self._sleepers = np.zeros((len(self._hosts) + 1, DUE + 1), dtype=np.int64)
         self._sleepers[:, IDLE] = between.state[TURN]
         self._sleepers[:, WAKES] = self._sleepers[:, DUE] = between.state[NOW]
 
     def run(self, until_ns: int) -> int:
+        self._look_at_hosts()
+        state = self._between.state
+        if state[NOW] < until_ns <= self._sleepers[-1, DUE]:
+            # A call costs more than all that would be done.
+            state[NOW] = until_ns
+            return TIME_OVER
+        return many_hosts.run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
+
+    def _look_at_hosts(self) -> None:
+        """See who stands still, who goes on, and who is another than before."""
         for index, host in enumerate(self._hosts):
-            self._sleepers[index, IS_WORKING] = host.is_working
+            if host.is_working != self._are_working[index]:
+                self._are_working[index] = host.is_working
+                self._sleepers[index, IS_WORKING] = host.is_working
+                self._sleepers[-1, DUE] = 0
             if host.agents is not self._agents[index]:
                 kept = KeptState(host.agents)
                 self._agents[index], self._kept[index] = host.agents, kept
                 self._sleepers[index, ADDRESS] = kept.address
-        return many_hosts.run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
