@@ -197,7 +197,7 @@ class ReplicationSession(Inquiry):
         self._source = answer
         least = self._request.file_io_max_length
         if least != NULL_VALUE and least < answer.mtu_length:
-            raise Refusal(f"file I/O length {least} is less than the MTU {answer.mtu_length}")
+            raise Refusal(f"fileIoMaxLength={least} is less than mtuLength={answer.mtu_length}")
         made = destination.prepared(self._facilities, self._destination_id, answer)
         self._destination_id, self._position = made.recording_id, made.position
         if made.is_new:
