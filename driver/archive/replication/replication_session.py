@@ -191,7 +191,7 @@ class ReplicationSession(Inquiry):
             return 0
         if not isinstance(answer, RecordingDescriptor):
             raise Refusal(
-                f"unknown source recording id: {self._request.source_id}",
+                f"unknown src recording id {self._request.source_id}",
                 ErrorCode.UNKNOWN_RECORDING,
             )
         self._source = answer
