@@ -40,7 +40,7 @@ class Deletions:
     def require_none(self, recording_id: int) -> None:
         """Raise Refusal while files of this recording are being deleted."""
         if recording_id in self._running:
-            raise Refusal(f"another delete operation in progress for recording {recording_id}")
+            raise Refusal(f"another delete operation in progress for recording id: {recording_id}")
 
     def highest_base(self, recording_id: int) -> int | None:
         """The base of the last file that is being deleted; None where none is."""

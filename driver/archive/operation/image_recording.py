@@ -52,7 +52,8 @@ class ImageRecording:
         highest = deletions.highest_base(recording.recording_id)
         if highest is not None and highest >= recording.stop_position:
             raise Refusal(
-                f"cannot extend recording {recording.recording_id} due to an outstanding delete"
+                f"cannot extend recording {recording.recording_id} due to an outstanding "
+                "delete operation"
             )
 
     def begin(self, order: RecordingOrder, image: Image) -> ActiveRecording | None:

@@ -21,9 +21,14 @@ from driver.archive.protocol.requests import MigrateSegmentsRequest
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.base.errors import StorageError
 
-_EQUAL = (
-    "segment_file_length", "term_buffer_length", "initial_term_id", "stream_id", "mtu_length",
-)  # fmt: skip
+_EQUAL = {
+    "segment_file_length": "SegmentFileLength",
+    "term_buffer_length": "TermBufferLength",
+    "initial_term_id": "InitialTermId",
+    "stream_id": "StreamId",
+    "mtu_length": "MtuLength",
+}
+"""What must be equal, in this order, with the names by which programs look for it in refusals."""
 
 
 class Migration:
@@ -67,29 +72,31 @@ class Migration:
             source.stop_position == NULL_VALUE
             or self._recordings.active(source.recording_id) is not None
         ):
-            raise Refusal(f"invalid migrate: recording {source.recording_id} is active")
-        for name in _EQUAL:
+            raise Refusal(f"recording {source.recording_id} is still active")
+        for name, told in _EQUAL.items():
             theirs, ours = getattr(source, name), getattr(destination, name)
             if theirs != ours:
-                raise Refusal(
-                    f"invalid migrate: {name.replace('_', ' ')} of the source is {theirs}, "
-                    f"of the destination {ours}"
-                )
+                raise Refusal(f"invalid migrate: src{told}={theirs} dst{told}={ours}")
         if source.stop_position == destination.start_position:
             join = source.stop_position
         elif source.start_position == destination.stop_position:
             join = source.start_position
         else:
             raise Refusal(
-                f"invalid migrate: not contiguous, source {source.start_position} to "
-                f"{source.stop_position}, destination {destination.start_position} to "
-                f"{destination.stop_position}"
+                "invalid migrate: src and dst are not contiguous "
+                f"srcStartPosition={source.start_position} "
+                f"srcStopPosition={source.stop_position} "
+                f"dstStartPosition={destination.start_position} "
+                f"dstStopPosition={destination.stop_position}"
             )
-        for each in (source, destination):
+        for name, each in (("src", source), ("dst", destination)):
             if base_of(each, join) != join:
                 raise Refusal(
-                    f"invalid migrate: position {join} is no base of the files of recording "
-                    f"{each.recording_id}"
+                    f"invalid migrate: join position is not on segment boundary of {name} "
+                    f"recording seamPosition={join} startPosition={each.start_position} "
+                    f"stopPosition={each.stop_position} "
+                    f"termBufferLength={each.term_buffer_length} "
+                    f"segmentFileLength={each.segment_file_length}"
                 )
 
     def _require_movable(self, source: RecordingDescriptor, destination_id: int) -> list[int]:
@@ -104,9 +111,9 @@ class Migration:
             old = self._facilities.segment_path(source.recording_id, base)
             new = self._facilities.segment_path(destination_id, base)
             if not old.exists():
-                raise Refusal(f"missing source segment file {old}")
+                raise Refusal(f"missing src segment file {old}")
             if new.exists():
-                raise Refusal(f"preexisting destination segment file {new}")
+                raise Refusal(f"preexisting dst segment file {new}")
         return bases
 
     def _rename(self, source_id: int, destination_id: int, base: int) -> None:

@@ -55,7 +55,7 @@ class Removal:
         """Let a recording stop earlier; replays of it end."""
         facilities, position = self._facilities, request.position
         recording = facilities.recording(request.recording_id)
-        self._require_stopped(recording)
+        self._require_stopped(recording, "truncate")
         start, stop = recording.start_position, recording.stop_position
         if not start <= position <= stop or position % ALIGNMENT:
             raise Refusal(
@@ -78,13 +78,14 @@ class Removal:
             lambda: not self._replays.of(recording.recording_id),
         )  # fmt: skip
 
-    def _require_stopped(self, recording: RecordingDescriptor) -> None:
+    def _require_stopped(self, recording: RecordingDescriptor, verb: str) -> None:
         if (
             recording.stop_position == NULL_VALUE
             or self._recordings.active(recording.recording_id) is not None
         ):
             raise Refusal(
-                f"recording {recording.recording_id} is active", ErrorCode.ACTIVE_RECORDING
+                f"cannot {verb} active recording {recording.recording_id}",
+                ErrorCode.ACTIVE_RECORDING,
             )
 
     def _require_frame(self, recording: RecordingDescriptor, base: int, position: int) -> None:
@@ -118,9 +119,10 @@ class Removal:
         recording = facilities.recording(request.recording_id)
         if self._replays.of(request.recording_id):
             raise Refusal(
-                f"recording {request.recording_id} is being replayed", ErrorCode.ACTIVE_RECORDING
+                f"cannot purge recording with active replay {request.recording_id}",
+                ErrorCode.ACTIVE_RECORDING,
             )
-        self._require_stopped(recording)
+        self._require_stopped(recording, "purge")
         self._deletions.require_none(request.recording_id)
         facilities.catalog.set_state(request.recording_id, RecordingState.DELETED)
         self._deletions.answer(

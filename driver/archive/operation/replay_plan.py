@@ -111,11 +111,9 @@ def _io_max_length(
     recording: RecordingDescriptor,
 ) -> int:
     wanted, ours = request.file_io_max_length, facilities.settings.file_io_max_length
-    for name, length in (("fileIoMaxLength", wanted), ("the archive's", ours)):
+    for name, length in (("fileIoMaxLength", wanted), ("the archive's I/O length", ours)):
         if 0 < length < recording.mtu_length:
-            raise Refusal(
-                f"{name} {length} is less than the recording's MTU {recording.mtu_length}"
-            )
+            raise Refusal(f"{name}={length} is less than mtuLength={recording.mtu_length}")
     return min(wanted, ours) if wanted > 0 else ours
 
 

@@ -191,13 +191,13 @@ class ReplicationSession(Inquiry):
             return 0
         if not isinstance(answer, RecordingDescriptor):
             raise Refusal(
-                f"unknown source recording id: {self._request.source_id}",
+                f"unknown src recording id {self._request.source_id}",
                 ErrorCode.UNKNOWN_RECORDING,
             )
         self._source = answer
         least = self._request.file_io_max_length
         if least != NULL_VALUE and least < answer.mtu_length:
-            raise Refusal(f"file I/O length {least} is less than the MTU {answer.mtu_length}")
+            raise Refusal(f"fileIoMaxLength={least} is less than mtuLength={answer.mtu_length}")
         made = destination.prepared(self._facilities, self._destination_id, answer)
         self._destination_id, self._position = made.recording_id, made.position
         if made.is_new:

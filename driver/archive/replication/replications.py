@@ -74,9 +74,9 @@ class Replications:
         is_tagged = tags != (NULL_VALUE, NULL_VALUE)
         if replication_channels.is_response(channel):
             if request.live_destination:
-                raise Refusal("response channels cannot be used with live destinations")
+                raise Refusal("response channels can't be used with live destinations")
             if is_tagged:
-                raise Refusal("response channels cannot be used with tagged replication")
+                raise Refusal("response channels can't be used with tagged replication")
         if request.live_destination:
             uri.parse(request.live_destination)
         return ReplicationChannels(channel, request.live_destination, tags if is_tagged else None)

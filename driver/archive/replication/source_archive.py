@@ -142,7 +142,9 @@ class SourceArchive:
 
     def _on_answer(self, message: Message) -> None:
         if isinstance(message, Challenge):
-            raise SourceArchiveError("the source archive asks for more credentials")
+            raise SourceArchiveError(
+                "Replication does not support challenge/response authentication"
+            )
         if isinstance(message, ControlResponse):
             if message.code != ControlResponseCode.OK:
                 raise SourceArchiveError(f"the source archive: {message.error_message}")
