@@ -1,13 +1,14 @@
 """Single events of a stream: what the middlebox did, and what the two drivers did about it.
 
     dropped, held, swapped, duplicated    decision log: frames of the stream that have a position
+    lost in weather                       captures: left, was not dropped by order, never came
     feedback lost                         decision log: SM, NAK and other frames without one
     NAK                                   capture at the receiver: the missing range it asks for
     retransmit                            capture at the sender: a position that left before
     gap fill                              subscriber's frames: a PAD that the publisher never sent
 
 Each event is a time, a position and a length; `detail` holds one more number (the attempt of a
-dropped frame, the rule of a lost feedback frame, the times a position was sent).
+lost frame, the rule of a lost feedback frame, the times a position was sent).
 """
 
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ Column = NDArray[np.int64]
 
 KINDS = (
     "dropped",
+    "lost in weather",
     "NAK",
     "retransmit",
     "gap fill",
@@ -33,6 +35,8 @@ KINDS = (
     "duplicated",
     "feedback lost",
 )
+LOSSES = ("dropped", "lost in weather")
+"""Kinds that take a frame of a stream away."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,39 @@ def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
     again = nth > 1
     lengths = aligned_lengths(sent["frame_length"])
     return _marks("retransmit", sent["time_ns"][again], at[again], lengths[again], nth[again])
+
+
+def weather_marks(
+    sent: Records, received: Records, decisions: Records, geometry: Geometry
+) -> Marks:
+    """What left a sender and neither arrived nor was dropped by order, on one way.
+
+    `sent` and `received` are the frames of the stream captured at its two ends on one clock, the
+    decisions those about it on this way. An arrival belongs to the last departure before it, so of
+    a frame that was held until it had been sent again, the wrong one of two passages may be named.
+    """
+    left, came = positional(sent), positional(received)
+    left_at = positions(left, geometry.initial_term_id, geometry.term_length)
+    came_at = positions(came, geometry.initial_term_id, geometry.term_length)
+    dropped = decisions[decisions["action"] == DROP]
+    nth = _nth_occurrence(left_at)
+    lost = np.zeros(len(left), dtype=np.bool_)
+    names, counts = np.unique(left_at, return_counts=True)
+    arrived = np.bincount(
+        np.searchsorted(names, came_at[np.isin(came_at, names)]), None, len(names)
+    )
+    for position in names[arrived < counts].tolist():
+        rows = np.flatnonzero(left_at == position)
+        struck = dropped["attempt"][dropped["position"] == position]
+        waiting = [row for row in rows.tolist() if nth[row] not in struck]
+        for time_ns in np.sort(came["time_ns"][came_at == position]).tolist():
+            earlier = [row for row in waiting if left["time_ns"][row] <= time_ns]
+            if earlier:
+                waiting.remove(earlier[-1])
+        lost[waiting] = True
+    lengths = aligned_lengths(left["frame_length"])
+    columns = left["time_ns"], left_at, lengths, nth
+    return _marks("lost in weather", *(each[lost] for each in columns))
 
 
 def gap_fill_marks(seen: Records, sent: Records | None, geometry: Geometry) -> Marks:

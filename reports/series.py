@@ -32,6 +32,7 @@ from reports.marks import (
     gap_fill_marks,
     nak_marks,
     retransmit_marks,
+    weather_marks,
 )
 
 _Part = TypeVar("_Part")
@@ -169,7 +170,11 @@ def _stream(
     geometry = _geometry(series, run, traffic, sent)
     marks = []
     if decisions is not None:
-        marks = decision_marks(decisions[decisions["link"] >> 1 == link >> 1], traffic.stream_id)
+        decisions = decisions[decisions["link"] >> 1 == link >> 1]
+        decisions = decisions[decisions["stream_id"] == traffic.stream_id]
+        marks = decision_marks(decisions, traffic.stream_id)
+        if sent is not None and received is not None and geometry is not None:
+            marks += _lost_in_weather(case, link, sent, received, decisions, geometry)
     if geometry is not None:
         marks += _frame_marks(series, run, traffic, geometry, sent, received)
     return StreamSeries(
@@ -200,6 +205,17 @@ def _geometry(
         return Geometry(facts.initial_term_id, facts.term_length)
     setups = [] if sent is None else list(learn_streams(sent).values())
     return Geometry(setups[0].initial_term_id, setups[0].term_length) if setups else None
+
+
+def _lost_in_weather(
+    case: Case, link: int, sent: Records, received: Records, decisions: Records, geometry: Geometry
+) -> list[Marks]:
+    """What a link direction lost besides what was ordered; nothing where it has no weather."""
+    if link < 0 or case.weather_of(case.link_names[link]) is None:
+        return []
+    way = [case.address(host) for host in case.directions[link]]
+    sent, received = (each[between(each, *way)] for each in (sent, received))
+    return [weather_marks(sent, received, decisions[decisions["link"] == link], geometry)]
 
 
 def _frame_marks(

@@ -5,6 +5,7 @@ from harness.artifact.ledger import LinkAccount
 from harness.artifact.suite import Suite
 from reports.evidence import RunDocuments
 from reports.html import Markup, badge, details, element, joined, number, table
+from reports.marks import LOSSES
 from reports.series import RunSeries
 
 MEGABYTE = 1e6
@@ -20,7 +21,7 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
         ("seed", "number"),
         ("took", "number"),
         ("delivered", "number"),
-        ("drops", "number"),
+        ("lost", "number"),
         ("NAKs", "number"),
         ("retransmits", "number"),
         ("gap fills", "number"),
@@ -28,9 +29,8 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
     ]
     rows = []
     for run, series, anchor in runs:
-        counts = [
-            number(count(series, kind)) for kind in ("dropped", "NAK", "retransmit", "gap fill")
-        ]
+        kinds = (LOSSES, ("NAK",), ("retransmit",), ("gap fill",))
+        counts = [number(count(series, *each)) for each in kinds]
         rows.append(
             [
                 badge(run.outcome),
@@ -61,9 +61,11 @@ def scenario_table(suite: Suite | None) -> Markup:
     return joined([table(heads, rows, class_="suite") if rows else "", *remarks])
 
 
-def count(series: RunSeries | None, kind: str) -> int | None:
-    """Events of a kind on all streams."""
-    return None if series is None else sum(stream.count(kind) for stream in series.streams)
+def count(series: RunSeries | None, *kinds: str) -> int | None:
+    """Events of some kinds on all streams."""
+    if series is None:
+        return None
+    return sum(stream.count(kind) for stream in series.streams for kind in kinds)
 
 
 def took(run: RunDocuments) -> str | None:
@@ -86,6 +88,7 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
     ]
     names = (
         ("frames dropped", "dropped"),
+        ("frames lost in weather", "lost in weather"),
         ("feedback frames lost", "feedback lost"),
         ("frames held", "held"),
         ("frames swapped", "swapped"),

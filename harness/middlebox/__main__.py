@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from harness.artifact.decision import DecisionLogError, read_repeatable
 from harness.artifact.run_dir import RunDir
 from harness.middlebox import relay as loop
+from harness.middlebox import relay_state as sockets
 from harness.middlebox.fates import FateError, Fates, compile_fates
 from harness.middlebox.neighbour import find_neighbour
 from harness.middlebox.packet import ENVELOPE_LENGTH_MAX
 from harness.middlebox.port import Port, PortError, open_port
-from harness.middlebox.relay import Relay, make_relay, run
+from harness.middlebox.relay import run
+from harness.middlebox.relay_state import Relay, make_relay
 from harness.middlebox.report import DecisionLog, ledger
 from harness.middlebox.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS, Engine, make_engine
 from harness.middlebox.weather import make_weather
@@ -139,7 +141,7 @@ def assemble(case: Case, ports: Sequence[Port], fates: Fates | None = None) -> t
 def routes(case: Case) -> NDArray[np.int64]:
     """By port of the sender and of the receiver, the code of the link direction, or NO_LINK."""
     names = [host.name for host in case.hosts]
-    table = np.full((len(names), len(names)), loop.NO_LINK, dtype=np.int64)
+    table = np.full((len(names), len(names)), sockets.NO_LINK, dtype=np.int64)
     for code, (sender, receiver) in enumerate(case.directions):
         table[names.index(sender), names.index(receiver)] = code
     return table
@@ -168,7 +170,7 @@ def _turn_until_stopped(relay: Relay, engine: Engine, log: DecisionLog, stop: St
         status = run(relay, engine, time.time_ns() + TURN_NS, bool(give_up_ns))
         log.drain(engine)
         if status == loop.FAILED:
-            code = int(relay.counts[:, loop.ERROR].max())
+            code = int(relay.counts[:, sockets.ERROR].max())
             return f"receiving failed: {os.strerror(code)}"
         if status == loop.DRAINED:
             return ""
@@ -184,19 +186,20 @@ def _complaints(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str
         found.append(f"{engine.state[HOLD_OVERFLOWS]} frames found no room to wait and passed")
     if engine.state[SESSION_OVERFLOWS]:
         found.append(f"{engine.state[SESSION_OVERFLOWS]} SETUP frames found no room for a session")
-    if counts[loop.OVERSIZE]:
+    if counts[sockets.OVERSIZE]:
         largest = max(port.mtu for port in ports)
         found.append(
-            f"{counts[loop.OVERSIZE]} packets were longer than the interface's MTU of {largest}: "
-            "switch segmentation offload off at the sender"
+            f"{counts[sockets.OVERSIZE]} packets were longer than the interface's MTU of "
+            f"{largest}: switch segmentation offload off at the sender"
         )
-    if counts[loop.FRAGMENTS]:
+    if counts[sockets.FRAGMENTS]:
         found.append(
-            f"{counts[loop.FRAGMENTS]} IP fragments passed undisturbed: the link's MTU is too small"
+            f"{counts[sockets.FRAGMENTS]} IP fragments passed undisturbed: the link's MTU is too "
+            "small"
         )
-    failures = relay.link_counts[:, loop.SEND_FAILURES].sum()
+    failures = relay.link_counts[:, sockets.SEND_FAILURES].sum()
     if failures:
-        code = int(relay.counts[:, loop.ERROR].max())
+        code = int(relay.counts[:, sockets.ERROR].max())
         found.append(f"{failures} packets not sent: {os.strerror(code)}")
     return found
 

@@ -14,7 +14,7 @@ from harness.artifact.frame_class import NAMES
 from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount, PortAccount, RuleAccount
 from harness.artifact.weather_account import WeatherAccount
 from harness.middlebox import weather as skies
-from harness.middlebox.relay import (
+from harness.middlebox.relay_state import (
     COPIES,
     FOREIGN,
     LAG_BUCKET_NS,

@@ -182,11 +182,7 @@ def _overtakers(
 
 
 def inferred(stream: Stream) -> list[Fate]:
-    """The fates of a stream's frames by what one place shows.
-
-    At the receiver's end a loss may be told once too often: where NAKs go out in quick rounds, the
-    last of them looks as if the repair before it had been lost as well.
-    """
+    """The fates of a stream's frames by what one place shows."""
     passages = stream.passages
     asked = _Asked(stream)
     farthest = np.maximum.accumulate(passages["position"])
@@ -229,16 +225,19 @@ class _Asked:
     def __init__(self, stream: Stream) -> None:
         naks = stream.feedback[stream.feedback["frame_type"] == NAK]
         self._naks = naks[np.argsort(naks["time_ns"], kind="stable")]
-        self._repair_ns = 0
-        self._repair_ns = self._usual_repair_ns(stream)
+        self._repair_ns = self._fastest_ns = 0
+        self._repair_ns, self._fastest_ns = self._repair_times_ns(stream)
 
     def rounds(self, position: int, after_ns: int, until_ns: int) -> int:
         """How often a position was asked for between two times.
 
-        NAKs that follow each other faster than a repair takes are of one round.
+        NAKs that follow each other faster than a repair takes are of one round, and one that was
+        sent when the repair was all but there is not what it answers.
         """
         count, last_ns = 0, 0
         for time_ns in self._times(position, after_ns, until_ns):
+            if count and until_ns - time_ns < self._fastest_ns:
+                break
             if not count or time_ns - last_ns >= self._repair_ns:
                 count, last_ns = count + 1, time_ns
         return count
@@ -253,8 +252,8 @@ class _Asked:
         found: list[int] = naks["time_ns"][covers].tolist()
         return found
 
-    def _usual_repair_ns(self, stream: Stream) -> int:
-        """From the first NAK to what answers it, mostly."""
+    def _repair_times_ns(self, stream: Stream) -> tuple[int, int]:
+        """From the first NAK to what answers it: mostly, and at the least."""
         waits = []
         passed_ns: dict[int, int] = {}
         highest = 0
@@ -264,4 +263,4 @@ class _Asked:
                 waits += [time_ns - each for each in asked[:1]]
             passed_ns[position] = time_ns
             highest = max(highest, position + length)
-        return int(np.median(waits)) if waits else 0
+        return (int(np.median(waits)), min(waits)) if waits else (0, 0)

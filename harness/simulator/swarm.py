@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import json
 import multiprocessing
+import os
 import shutil
+import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -30,7 +34,14 @@ from harness.simulator.trial import Trial
 CHUNK = 20
 SEED_MAX = (1 << 63) - 1
 LARGE_BYTES = 1 << 18
+COLLECT_EVERY = 100
+"""Trials of a process between two collections of garbage: seldom enough to cost next to nothing,
+often enough to keep a process below a gigabyte."""
+TELL_S = 30
+"""Between two words on how far a long swarm has come."""
 _MMAP_THRESHOLD = -3
+_PR_SET_PDEATHSIG = 1
+_made = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -111,12 +122,16 @@ def make_chunk(
     _keep_large_memory_apart()
     _pass_over_what_stays()
     folder = Path(tempfile.mkdtemp(prefix="swarm-", dir=memory))
+    results = []
     try:
-        return [
-            make_trial(seed, folder, frames=frames, sabotage=sabotage)
-            for seed in seeds
-            if time.monotonic() < end_s
-        ]
+        for seed in seeds:
+            if time.monotonic() >= end_s:
+                break
+            results.append(make_trial(seed, folder, frames=frames, sabotage=sabotage))
+            if next(_made) % COLLECT_EVERY == 0:
+                # A world is full of cycles, and the collector comes too seldom for its arrays.
+                gc.collect()
+        return results
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -142,12 +157,25 @@ def _keep_large_memory_apart() -> None:
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
 
 
+def _die_with(parent: int) -> None:
+    """Have this process killed when the one that started it dies, however that comes to pass.
+
+    A pool's process that has lost its owner waits for work for ever, with all its memory.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before it was asked for
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 class Swarm:
     """A swarm under way."""
 
     def __init__(self, order: Order, memory: Path) -> None:
         self._order, self._memory = order, memory
         self._began_s = time.monotonic()
+        self._told_s = 0.0
         limit_s = order.minutes * 60 if order.minutes else float("inf")
         self._end_s = self._began_s + limit_s
         self.count = self.frames = self.stalls = 0
@@ -165,6 +193,7 @@ class Swarm:
             elif result.violation:
                 self.violations.append(result)
             self._tell(result)
+            self._tell_progress()
         self._keep_first()
         self._tell_all()
 
@@ -184,7 +213,7 @@ class Swarm:
                 )
             return
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(order.jobs, mp_context=context) as executor:
+        with ProcessPoolExecutor(order.jobs, context, _die_with, (os.getpid(),)) as executor:
             pending: set[Future[list[Result]]] = set()
             for chunk in self._chunks():
                 pending.add(
@@ -214,6 +243,18 @@ class Swarm:
                 print(f"again: {' '.join(self._order.repro(result.seed))}", flush=True)
             else:
                 print(f"events {result.digest}", flush=True)
+
+    def _tell_progress(self) -> None:
+        took_s = time.monotonic() - self._began_s
+        if took_s < self._told_s + TELL_S:
+            return
+        self._told_s = took_s
+        print(
+            f"{self.count} of {self._order.seeds} trials after {took_s:.0f} s, "
+            f"{len(self.violations)} violations",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def _keep_first(self) -> None:
         """Make the first bad trial again as a run folder, or the only trial there was."""

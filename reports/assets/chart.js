@@ -5,6 +5,7 @@ class Chart {
   static DASHES = { "pub-lmt": "dot", "snd-lmt": "dash" };
   static SYMBOLS = {
     dropped: "x",
+    "lost in weather": "cross-open",
     NAK: "triangle-down",
     retransmit: "triangle-up",
     "gap fill": "square",
@@ -15,6 +16,7 @@ class Chart {
   };
   static ICONS = {
     dropped: "M2 0L6 4 10 0 12 2 8 6 12 10 10 12 6 8 2 12 0 10 4 6 0 2z",
+    "lost in weather": "M4 0H8V4H12V8H8V12H4V8H0V4H4z",
     NAK: "M0 1H12L6 11z",
     retransmit: "M0 11H12L6 1z",
     "gap fill": "M1 1H11V11H1z",
@@ -23,6 +25,7 @@ class Chart {
     duplicated: "M6 1a5 5 0 1 1-.01 0z",
     "feedback lost": "M0 5H12V7H0z",
   };
+  static LOSSES = ["dropped", "lost in weather"];
   static BUCKET = 2; // pixels of a line a bucket
   static CELL = { far: 18, close: 4 }; // pixels of the cell in which one mark stands for all
   static CLOSE_MARKS = 90; // of a kind in view: so few are drawn large
@@ -193,9 +196,9 @@ class Chart {
     this.show({ from: this.view.from + by, to: this.view.to + by });
   }
 
-  /** Zoom to the next or previous dropped frame; without any, to the next event of any kind. */
+  /** Zoom to the next or previous lost frame; without any, to the next event of any kind. */
   step(direction) {
-    const marks = this.stream.marks.find((each) => each.kind === "dropped") || this.stream.marks[0];
+    const marks = this.losses(this.stream.marks)[0] || this.stream.marks[0];
     if (!marks) return;
     const last = marks.t.length - 1;
     const start = this.loss >= 0 ? this.loss : direction > 0 ? -1 : last + 1;
@@ -206,6 +209,11 @@ class Chart {
     const wanted = repair === undefined ? most : (repair - t) * Chart.REPAIRS_SHOWN;
     const width = Math.min(most, Math.max(least, wanted));
     this.show({ from: t - width * 0.25, to: t + width * 0.75 });
+  }
+
+  /** Frames that never came: dropped by order first, then those the weather took. */
+  losses(marks) {
+    return Chart.LOSSES.map((kind) => marks.find((each) => each.kind === kind)).filter(Boolean);
   }
 
   /** When the position was sent again or filled after t; undefined if never. */
@@ -294,20 +302,20 @@ class Chart {
 
   /** A thread from each loss to its repair, where few enough are in view to be followed. */
   threads(visible) {
-    const dropped = visible.find((marks) => marks.kind === "dropped");
     const { from, to } = this.view;
-    if (!dropped || Thin.after(dropped.t, to) - Thin.after(dropped.t, from) > Chart.CLOSE_MARKS) {
-      return [];
-    }
+    const few = (marks) => Thin.after(marks.t, to) - Thin.after(marks.t, from) <= Chart.CLOSE_MARKS;
     const x = [],
       y = [];
-    dropped.t.forEach((t, index) => {
-      const position = dropped.position[index],
-        end = this.repairOf(position, t);
-      if (end === undefined || end < from || t > to) return;
-      x.push(t, end, null);
-      y.push(position, position, null);
+    this.losses(visible).filter(few).forEach((lost) => {
+      lost.t.forEach((t, index) => {
+        const position = lost.position[index],
+          end = this.repairOf(position, t);
+        if (end === undefined || end < from || t > to) return;
+        x.push(t, end, null);
+        y.push(position, position, null);
+      });
     });
+    if (!x.length) return [];
     const line = { color: Page.colour("dropped"), width: 1, dash: "dot" };
     return [
       {
@@ -399,6 +407,7 @@ class Chart {
     }
     const said = {
       dropped: `attempt ${detail}`,
+      "lost in weather": `time ${detail} that it was sent`,
       retransmit: `time ${detail} that it is sent`,
       held: `attempt ${detail}`,
       swapped: `attempt ${detail}`,

@@ -16,7 +16,7 @@ const Page = (() => {
   /** A colour by name, from the style sheet; a name with a blank has a dash there. */
   function colour(name) {
     return getComputedStyle(document.documentElement)
-      .getPropertyValue(`--${name.replace(" ", "-")}`)
+      .getPropertyValue(`--${name.replaceAll(" ", "-")}`)
       .trim();
   }
 

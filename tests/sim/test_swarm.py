@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import harness.cli.swarm as command
+import harness.simulator.swarm
 from harness.artifact.run_dir import RunDir
 from harness.artifact.simulation import Simulation
 from harness.dissect.pcap import read_capture
@@ -16,7 +18,7 @@ from harness.scenario.act import ACTIONS
 from harness.scenario.case import Case
 from harness.scenario.fault_case import FaultCase
 from harness.scenario.units import BILLION
-from harness.simulator.swarm import make_trial
+from harness.simulator.swarm import Order, Swarm, make_trial
 from harness.simulator.swarm_choice import Reader, choose
 from harness.simulator.trial import Trial
 from harness.simulator.trial_sabotage import SABOTAGES
@@ -51,6 +53,41 @@ def test_seeds_hold(tmp_path):
     assert code == 0, errors
     assert lines[-1]["trials"] == SEEDS
     assert sorted(each["seed"] for each in lines[:-1]) == list(range(SEEDS))
+
+
+def is_alive(process: Path) -> bool:
+    """Whether a process is there and more than its exit code, which nobody may have asked for."""
+    try:
+        return "State:\tZ" not in (process / "status").read_text()
+    except OSError:
+        return False
+
+
+def test_a_swarm_that_is_killed_leaves_no_process(tmp_path):
+    command = [sys.executable, "-m", "harness.simulator", "swarm", "--json"]
+    with subprocess.Popen(
+        [*command, "--memory", str(tmp_path), "--seeds", "1000000", "--jobs", "2"],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+    ) as running:
+        assert running.stdout
+        running.stdout.readline()
+        tasks = Path(f"/proc/{running.pid}/task").glob("*/children")
+        workers = [Path("/proc", each) for task in tasks for each in task.read_text().split()]
+        running.kill()
+    assert len(workers) >= 2
+    end_s = time.monotonic() + 20
+    while any(is_alive(each) for each in workers) and time.monotonic() < end_s:
+        time.sleep(0.01)
+    assert not [each for each in workers if is_alive(each)]
+
+
+def test_a_long_swarm_tells_how_far_it_has_come(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(harness.simulator.swarm, "TELL_S", 0)
+    order = Order(0, 2, 0.0, 1, 20, "", as_json=False, keep=None)
+    Swarm(order, tmp_path).run()
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split(" after ")[0] for line in told] == ["1 of 2 trials", "2 of 2 trials"]
 
 
 def stalling(window: int):

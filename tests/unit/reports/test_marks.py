@@ -15,6 +15,7 @@ from reports.marks import (
     gap_fill_marks,
     nak_marks,
     retransmit_marks,
+    weather_marks,
 )
 from tests.naive.decimate import nth_occurrence
 
@@ -51,6 +52,48 @@ def test_sorts_decisions_by_what_was_done() -> None:
     }
     assert told["swapped"].detail.tolist() == [3]
     assert told["feedback lost"].detail.tolist() == [SM]
+
+
+def struck(*rows: tuple[int, int, int]) -> np.ndarray:
+    """Decisions of (action, position, attempt)."""
+    decisions = np.zeros(len(rows), dtype=DECISION)
+    for name, values in zip(
+        ("action", "position", "attempt"), zip(*rows, strict=True), strict=True
+    ):
+        decisions[name] = values
+    return decisions
+
+
+def test_what_left_and_was_not_dropped_and_never_came_was_lost_in_weather() -> None:
+    term = 2**31 - 1
+    left = sent(
+        (1, DATA, term, 0, 1000),
+        (2, DATA, term, 1024, 1000),
+        (3, DATA, term, 2048, 1000),
+        (4, PAD, term, 3072, 64),
+        (50, DATA, term, 1024, 1000),  # again: dropped by order the first time
+        (60, DATA, term, 2048, 1000),  # again: lost in weather the first time
+    )
+    came = sent(
+        (11, DATA, term, 0, 1000),
+        (60, DATA, term, 1024, 1000),
+        (61, DATA, term, 1024, 1000),  # a copy
+        (70, DATA, term, 2048, 1000),
+    )
+    found = weather_marks(left, came, struck((DROP, 1024, 1), (HOLD, 3072, 1)), WRAPPING)
+    assert found.kind == "lost in weather"
+    assert found.time_ns.tolist() == [3, 4]
+    assert found.position.tolist() == [2048, 3072]
+    assert found.length.tolist() == [1024, 64]
+    assert found.detail.tolist() == [1, 1]
+
+
+def test_a_repair_that_the_weather_takes_is_named_by_its_own_time() -> None:
+    term = 2**31 - 1
+    left = sent((1, DATA, term, 0, 1000), (50, DATA, term, 0, 1000), (90, DATA, term, 0, 1000))
+    came = sent((95, DATA, term, 0, 1000))
+    found = weather_marks(left, came, struck((DROP, 0, 1)), WRAPPING)
+    assert (found.time_ns.tolist(), found.detail.tolist()) == ([50], [2])
 
 
 def test_a_position_that_left_before_is_a_retransmit() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness.artifact.documents import DocumentError, read_document, write_document
+from harness.artifact.manifest import Manifest, Phase
 from harness.artifact.run_dir import SuiteDir
 from harness.artifact.suite import ScenarioResult, Suite, SuiteRun
 from reports import page
-from reports.evidence import worst
+from reports.evidence import read_run, worst
 from reports.page import write_run_report, write_suite_report
 from tests.unit.reports.made_suite import Weather, make_suite
 
@@ -69,7 +70,7 @@ def test_tells_verdicts_findings_ledger_and_facts(tmp_path: Path) -> None:
     text, reader = read(write_suite_report(suite.path))
     assert "<title>FAIL" in text
     glance = reader.sections["suite"]
-    assert re.search(r"PASS\s+loss/reliable-2pct\s+7\s+6\.3 s", glance)
+    assert re.search(r"PASS\s+loss/reliable-2pct\s+7\s+8\.4 s", glance)
     assert re.search(r"FAIL\s+reorder/reliable-swap-and-hold\s+7.*message 4711", glance)
     bad = reader.sections["run-1"]
     for part in ("delivered_once", "message 4711", "byte 3", "position 409600", "1 of 2 hold"):
@@ -78,6 +79,16 @@ def test_tells_verdicts_findings_ledger_and_facts(tmp_path: Path) -> None:
     assert "every datagram accounted for" in bad
     assert "numba" in bad
     assert "process a/driver" in bad
+
+
+def test_a_run_by_itself_took_what_its_phases_took(tmp_path: Path) -> None:
+    """Those of a simulated run lie on two clocks, years apart."""
+    run = make_suite(tmp_path / "suite", SMALL).runs()[0]
+    manifest = Manifest.read(run.manifest)
+    assert manifest is not None
+    manifest.phases = [Phase("traffic", 10**18, 10**18 + 2 * 10**9), Phase("down", 7, 7 + 10**9)]
+    manifest.write(run.manifest)
+    assert read_run(run).duration_s == 3.0
 
 
 def test_texts_are_escaped(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from harness.artifact.decision import read_decisions
-from harness.middlebox.relay import LAG_BUCKETS
+from harness.middlebox.relay_state import LAG_BUCKETS
 from harness.middlebox.report import DecisionLog, lag_quantiles
 from tests.unit.harness.middlebox.made import Driven, case, data, fault, setup
 

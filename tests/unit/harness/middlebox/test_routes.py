@@ -15,7 +15,7 @@ from harness.artifact.frame_class import SM
 from harness.middlebox.__main__ import _halves, routes
 from harness.middlebox.packet import AERON, EVERYBODY, STRAY, classify, set_macs
 from harness.middlebox.prf import subject
-from harness.middlebox.relay import NO_LINK
+from harness.middlebox.relay_state import NO_LINK
 from harness.middlebox.state import TRIED
 from harness.scenario.case import HostCase, LinkCase
 from tests.naive.middlebox import NaiveMiddlebox

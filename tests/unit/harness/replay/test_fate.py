@@ -141,6 +141,12 @@ def test_at_the_receiver_a_loss_of_a_repair_is_told_by_a_second_round_of_naks():
     assert told(inferred(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 5, 2), (DROP, 7, 1)]
 
 
+def test_at_the_receiver_a_nak_that_crosses_the_repair_is_no_second_loss():
+    passages = [*NEAR[:5], *NEAR[6:7], *NEAR[8:], (3 * MS, 7 * LENGTH), (3 * MS, 5 * LENGTH)]
+    naks = [nak(2 * MS + 1, 5), nak(2 * MS + 1, 7), nak(3 * MS + 1, 5), nak(3 * MS + 1, 7)]
+    assert told(inferred(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 7, 1)]
+
+
 def test_at_the_sender_what_was_asked_for_and_sent_again_was_lost_behind():
     passages = [*NEAR, (4 * MS, 5 * LENGTH), (9 * MS, 5 * LENGTH)]
     naks = [nak(3 * MS, 4, 3), nak(8 * MS, 5)]
