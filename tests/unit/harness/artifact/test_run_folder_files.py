@@ -180,3 +180,15 @@ def test_suite_ids_sort_by_time_and_differ():
     ids = {new_suite_id(now) for _ in range(3)}
     assert all(each.startswith("20310203T040506Z-") for each in ids)
     assert len(ids) > 1
+
+
+def test_what_is_known_of_a_driver_that_was_killed_is_put_aside(tmp_path):
+    host = RunDir(tmp_path).host("b")
+    host.path.mkdir(parents=True)
+    for file in (host.counters, host.pressure, host.driver_log):
+        file.write_text(file.name)
+    host.put_aside(1)
+    kept = sorted(each.name for each in (host.path / "before-1").iterdir())
+    assert kept == sorted([host.counters.name, host.pressure.name])
+    assert (host.path / "before-1" / host.pressure.name).read_text() == host.pressure.name
+    assert [each.name for each in host.path.iterdir() if each.is_file()] == [host.driver_log.name]
