@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driver.base.atomics import copy, get_i32, get_i64, put_i32, put_i64
+from driver.base.jit import JIT_DISABLED
 from driver.cnc import counters
 from harness.kernel import bare_kernel
 from harness.simulator.flight import ENVELOPE_LENGTH
@@ -35,6 +36,7 @@ _PRIME = 0x2127599BF4325C37
 _SECOND, _THIRD, _FOURTH = 0x1111111111111111, 0x2222222222222222, 0x4444444444444444
 _DATAGRAM, _CHANGE = 1, 2
 _LOW = 0xFFFFFFFF
+_ALL = 0xFFFFFFFFFFFFFFFF
 
 
 class EventLog(NamedTuple):
@@ -55,9 +57,25 @@ def make_event_log(tape_length: int, counters_watched: int, hosts: int = 2) -> E
 
 
 @bare_kernel
+def _times(left: int, right: int) -> int:
+    """The product's low 64 bits."""
+    return left * right
+
+
+def _times_of_any_size(left: int, right: int) -> int:
+    """What `_times` is when the JIT is off, where numbers grow."""
+    product = int(left) * right & _ALL
+    return product - (product >> 63 << 64)
+
+
+if JIT_DISABLED:
+    _times = _times_of_any_size
+
+
+@bare_kernel
 def mix(digest: int, word: int) -> int:
     """Add a word to a digest."""
-    mixed = (digest ^ word) * _PRIME
+    mixed = _times(digest ^ word, _PRIME)
     return mixed ^ ((mixed >> 32) & _LOW)
 
 
@@ -135,4 +153,4 @@ def tape_length(tape: Any, at: int) -> int:
 
 def digest_text(log: EventLog) -> str:
     """The digest as 16 hexadecimal digits."""
-    return f"{int(log.state[DIGEST]) & 0xFFFFFFFFFFFFFFFF:016x}"
+    return f"{int(log.state[DIGEST]) & _ALL:016x}"
