@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 INTERVAL_S = 1.0
+NOTICE_S = 0.05
+"""Longest time until Ctrl-C is noticed."""
 
 EXIT_CODES = """\b
 Exit codes: 0 shown; 1 nothing is there; 2 it is there and cannot be read;
@@ -196,15 +199,27 @@ def _watch(first: View, look: Callable[[], View], interval_s: float) -> None:
 def _interruption() -> Iterator[Callable[[float], bool]]:
     """Whether Ctrl-C came, or comes within so many seconds.
 
-    The signal is kept back and waited for: an exception may come where Python drops it, and a
-    handler that sets an event may wait for a lock that the thread it has interrupted holds.
+    The handler only leaves a note: an exception may come where Python drops it, and one that sets
+    an event may wait for a lock that the thread it has interrupted holds. Keeping the signal back
+    would not do, since any other thread of the process takes it then.
     """
-    awaited = {signal.SIGINT}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+
+    def came_within(within_s: float) -> bool:
+        end_s = time.monotonic() + within_s
+        while not came and (left_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, NOTICE_S))
+        return came
+
+    before = signal.signal(signal.SIGINT, note)
     try:
-        yield lambda within_s: signal.sigtimedwait(awaited, within_s) is not None
+        yield came_within
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
 
 
 def _contents(view: View) -> dict[object, tuple[str, ...]]:

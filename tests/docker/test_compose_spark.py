@@ -84,7 +84,8 @@ def test_two_workers_tell_row_by_row_what_one_core_tells(profile, captures):
         assert there[name] == rows, name
     assert len(there["gaps"]) == LOSSES
     master = profile("logs", "--no-color", "spark-master").stdout
-    assert len(re.findall(r"Registering worker ", master)) == WORKERS, master[-4000:]
+    # A worker whose registration is not answered soon asks again.
+    assert len(set(re.findall(r"Registering worker (\S+)", master))) == WORKERS, master[-4000:]
     assert "Registering app windtunnel analyze" in master
 
 

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -392,3 +393,20 @@ def test_on_a_terminal_it_is_live_until_interrupted(folder):
         process.kill()
         process.wait()
         os.close(parent)
+
+
+def test_an_interrupt_that_comes_while_drawing_ends_the_live_view():
+    """Beside a thread that would take it, as numpy's are."""
+    gone = threading.Event()
+    other = threading.Thread(target=gone.wait)
+    other.start()
+    try:
+        with look._interruption() as came_within:
+            assert not came_within(0)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            assert came_within(0)
+    finally:
+        gone.set()
+        other.join()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
