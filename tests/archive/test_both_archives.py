@@ -9,7 +9,7 @@ import pytest
 
 from driver.archive.protocol.codes import RecordingSignal
 from driver.archive.protocol.requests import ListRecordingRequest, PurgeRecordingRequest
-from tests.archive.archives import Archive, until, why_no_java
+from tests.archive.archives import KINDS, Archive, until, why_no_java
 from tests.archive.conversation import Conversation, shape
 from tests.archive.streams import FRAME, Extended, Recorded, positioned, replayed
 from tests.archive.test_replication import WHOLE, Copy
@@ -18,6 +18,10 @@ from tests.archive.test_storage import listed
 pytestmark = pytest.mark.skipif(bool(why_no_java()), reason=why_no_java())
 
 PAIRS = [("java", "ours"), ("ours", "java")]
+
+
+def test_every_case_meets_both():
+    assert set(KINDS) == {"ours", "java"}
 
 
 @pytest.fixture(params=PAIRS, ids=lambda pair: "-then-".join(pair))
