@@ -84,11 +84,11 @@ def _drive(arguments: Sequence[str]) -> int:
     from driver.base.errors import DriverError
     from driver.media_driver.context import from_environment
     from driver.media_driver.media_driver import MediaDriver
-    from driver.media_driver.settings import given, table
+    from driver.media_driver.settings import command_line, table
 
     signals = _Signals()
     try:
-        told = given.read_given(os.environ, arguments)
+        told = command_line.read_given(os.environ, arguments)
         context = from_environment(told.texts, shared=told.shared())
         if context.print_configuration:
             print(table.configuration(context, told.origin_of), end="", flush=True)

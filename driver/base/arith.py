@@ -5,6 +5,7 @@ from driver.base.jit import kernel
 I32_MIN = -(1 << 31)
 I32_MAX = (1 << 31) - 1
 I64_MAX = (1 << 63) - 1
+I64_MIN = -I64_MAX - 1
 
 
 @kernel

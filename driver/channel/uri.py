@@ -11,7 +11,7 @@ given twice the last value counts. Source: spec 9.1, Aeron 1.53.
 
 from dataclasses import dataclass
 
-from driver.base.arith import I32_MAX, I32_MIN, I64_MAX
+from driver.base.arith import I32_MAX, I32_MIN, I64_MAX, I64_MIN
 from driver.base.errors import ConfigurationError
 from driver.channel import uri_value
 
@@ -103,9 +103,7 @@ class ChannelUri:
         text = self.get(key)
         return None if text is None else uri_value.parse_int32(key, text, minimum, maximum)
 
-    def int64(
-        self, key: str, minimum: int = uri_value.I64_MIN, maximum: int = I64_MAX
-    ) -> int | None:
+    def int64(self, key: str, minimum: int = I64_MIN, maximum: int = I64_MAX) -> int | None:
         text = self.get(key)
         return None if text is None else uri_value.parse_int64(key, text, minimum, maximum)
 

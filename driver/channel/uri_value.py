@@ -12,10 +12,8 @@ rubbish is refused.
 
 import re
 
-from driver.base.arith import I32_MAX, I32_MIN, I64_MAX
+from driver.base.arith import I32_MAX, I32_MIN, I64_MAX, I64_MIN
 from driver.base.errors import ConfigurationError
-
-I64_MIN = -I64_MAX - 1
 
 _SIZE = re.compile(r"([0-9]{1,4000})([kmg]?)", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]{1,4000})(ns|us|ms|s)?", re.ASCII | re.IGNORECASE)

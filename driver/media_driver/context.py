@@ -36,9 +36,9 @@ from driver.media_driver.settings.process import (
     SHARED_NETWORK,
     ProcessSettings,
 )
-from driver.media_driver.settings.setting import Setting
 from driver.media_driver.settings.stream import StreamSettings
-from driver.media_driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
+from driver.settings.kinds import Setting
+from driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
 
 __all__ = [
     "DEDICATED",

@@ -35,8 +35,8 @@ from driver.archive.client.persistent_setup import (
 from driver.archive.client.turns import Turns, finished
 from driver.archive.protocol.codes import NULL_VALUE
 from driver.archive.protocol.responses import RecordingDescriptor
+from driver.base.arith import I64_MIN
 from driver.base.clock import Clock, SystemClock
-from driver.channel.uri_value import I64_MIN
 from driver.client import (
     Action,
     Aeron,

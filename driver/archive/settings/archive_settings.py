@@ -10,16 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-from driver.archive.settings.setting import (
-    ChecksumName,
-    Choice,
-    Directory,
-    Duration,
-    Flag,
-    Number,
-    Setting,
-    Size,
-)
+from driver.archive.settings.setting import ChecksumName, PowerOfTwo, TrueOrFalse, WordOrClass
 from driver.archive.storage.catalog import HEADER_LENGTH as CATALOG_HEADER_LENGTH
 from driver.archive.storage.catalog_writer import CAPACITY, CAPACITY_MAX
 from driver.archive.storage.mark_file import ERROR_BUFFER_LENGTH_MIN
@@ -38,9 +29,10 @@ from driver.channel.publication_parameters import (
     TERM_LENGTH_MAX,
     TERM_LENGTH_MIN,
 )
+from driver.settings.kinds import Directory, Duration, Number, Setting, Size
+from driver.settings.properties import name_of
+from driver.settings.units import KIB, MIB, MS, SECOND
 
-KIB, MIB = 1 << 10, 1 << 20
-MS, SECOND = 1_000_000, 1_000_000_000
 ANY_ID = {"low": -1, "high": I64_MAX}
 
 DEDICATED, SHARED, INVOKER = "DEDICATED", "SHARED", "INVOKER"
@@ -60,176 +52,183 @@ ALLOW_ALL = "ALLOW_ALL"
 class ArchiveSettings:
     """Durations in nanoseconds and lengths in bytes unless a name says else."""
 
-    aeron_dir: Annotated[Path, Directory("aeron.dir", "where the media driver's files live")] = (
+    aeron_dir: Annotated[Path, Directory("AERON_DIR", "where the media driver's files live")] = (
         field(default_factory=default_directory)
     )
-    dir: Annotated[Path, Directory("aeron.archive.dir", "where recordings are kept")] = Path(
+    dir: Annotated[Path, Directory("AERON_ARCHIVE_DIR", "where recordings are kept")] = Path(
         "aeron-archive"
     )
     mark_file_dir: Annotated[
         Path | None,
-        Directory("aeron.archive.mark.file.dir", "where the mark file is; with the recordings"),
+        Directory("AERON_ARCHIVE_MARK_FILE_DIR", "where the mark file is; with the recordings"),
     ] = None
     dir_delete_on_start: Annotated[
-        bool, Flag("aeron.archive.dir.delete.on.start", "begin with nothing")
+        bool, TrueOrFalse("AERON_ARCHIVE_DIR_DELETE_ON_START", "begin with nothing")
     ] = False
     archive_id: Annotated[
-        int, Number("aeron.archive.id", "who this archive is; -1 lets the driver choose", **ANY_ID)
+        int, Number("AERON_ARCHIVE_ID", "who this archive is; -1 lets the driver choose", **ANY_ID)
     ] = -1
     control_channel: Annotated[
-        str, Setting("aeron.archive.control.channel", "where clients elsewhere send requests")
+        str, Setting("AERON_ARCHIVE_CONTROL_CHANNEL", "where clients elsewhere send requests")
     ] = ""
     control_channel_enabled: Annotated[
-        bool, Flag("aeron.archive.control.channel.enabled", "whether there is such a channel")
+        bool,
+        TrueOrFalse("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", "whether there is such a channel"),
     ] = True
     control_stream_id: Annotated[
-        int, Number("aeron.archive.control.stream.id", "the stream of that channel")
+        int, Number("AERON_ARCHIVE_CONTROL_STREAM_ID", "the stream of that channel")
     ] = 10
     local_control_channel: Annotated[
-        str, Setting("aeron.archive.local.control.channel", "where local clients send requests")
+        str, Setting("AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL", "where local clients send requests")
     ] = "aeron:ipc?term-length=64k"
     local_control_stream_id: Annotated[
-        int, Number("aeron.archive.local.control.stream.id", "the stream of that channel")
+        int, Number("AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID", "the stream of that channel")
     ] = 10
     control_term_buffer_sparse: Annotated[
-        bool, Flag("aeron.archive.control.term.buffer.sparse", "of response publications")
+        bool, TrueOrFalse("AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE", "of response publications")
     ] = True
     control_term_buffer_length: Annotated[
         int,
-        Size(
-            "aeron.archive.control.term.buffer.length",
-            "of response publications", TERM_LENGTH_MIN, TERM_LENGTH_MAX, True,
+        PowerOfTwo(
+            "AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH",
+            "of response publications", TERM_LENGTH_MIN, TERM_LENGTH_MAX,
         ),
     ] = 64 * KIB  # fmt: skip
     control_mtu_length: Annotated[
         int,
         Size(
-            "aeron.archive.control.mtu.length",
+            "AERON_ARCHIVE_CONTROL_MTU_LENGTH",
             "of response publications; a multiple of 32", MTU_LENGTH_MIN, MTU_LENGTH_MAX,
         ),
     ] = 1408  # fmt: skip
     control_response_channel: Annotated[
         str,
         Setting(
-            "aeron.archive.control.response.channel",
+            "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL",
             "where other archives answer when this one replicates; the control channel's host",
         ),
     ] = ""
     control_response_stream_id: Annotated[
-        int, Number("aeron.archive.control.response.stream.id", "the stream of that channel")
+        int, Number("AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID", "the stream of that channel")
     ] = 20
     message_timeout_ns: Annotated[
-        int, Duration("aeron.archive.message.timeout", "how long another archive may be silent")
+        int, Duration("AERON_ARCHIVE_MESSAGE_TIMEOUT", "how long another archive may be silent", 1)
     ] = 10 * SECOND
     recording_events_enabled: Annotated[
-        bool, Flag("aeron.archive.recording.events.enabled", "tell everybody of recordings")
+        bool, TrueOrFalse("AERON_ARCHIVE_RECORDING_EVENTS_ENABLED", "tell everybody of recordings")
     ] = False
     recording_events_channel: Annotated[
-        str, Setting("aeron.archive.recording.events.channel", "where everybody is told")
+        str, Setting("AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL", "where everybody is told")
     ] = ""
     recording_events_stream_id: Annotated[
-        int, Number("aeron.archive.recording.events.stream.id", "the stream of that channel")
+        int, Number("AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID", "the stream of that channel")
     ] = 30
     replication_channel: Annotated[
-        str, Setting("aeron.archive.replication.channel", "where other archives replay to")
+        str, Setting("AERON_ARCHIVE_REPLICATION_CHANNEL", "where other archives replay to")
     ] = ""
     segment_file_length: Annotated[
         int,
-        Size(
-            "aeron.archive.segment.file.length",
-            "of the files of a recording", SEGMENT_LENGTH_MIN, SEGMENT_LENGTH_MAX, True,
+        PowerOfTwo(
+            "AERON_ARCHIVE_SEGMENT_FILE_LENGTH",
+            "of the files of a recording", SEGMENT_LENGTH_MIN, SEGMENT_LENGTH_MAX,
         ),
     ] = SEGMENT_LENGTH  # fmt: skip
     file_io_max_length: Annotated[
         int,
-        Size(
-            "aeron.archive.file.io.max.length",
-            "most bytes of one read or write", 64 * KIB, 1 << 30, True,
+        PowerOfTwo(
+            "AERON_ARCHIVE_FILE_IO_MAX_LENGTH",
+            "most bytes of one read or write", 64 * KIB, 1 << 30,
         ),
     ] = MIB  # fmt: skip
     file_sync_level: Annotated[
         int,
-        Number("aeron.archive.file.sync.level", "0 none, 1 data, 2 metadata of segments", 0, 2),
+        Number("AERON_ARCHIVE_FILE_SYNC_LEVEL", "0 none, 1 data, 2 metadata of segments", 0, 2),
     ] = 0
     catalog_file_sync_level: Annotated[
         int,
-        Number("aeron.archive.catalog.file.sync.level", "the same of the catalog", 0, 2),
+        Number("AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL", "the same of the catalog", 0, 2),
     ] = 0
     catalog_capacity: Annotated[
         int,
         Size(
-            "aeron.archive.catalog.capacity",
+            "AERON_ARCHIVE_CATALOG_CAPACITY",
             "of the catalog at least", CATALOG_HEADER_LENGTH, CAPACITY_MAX,
         ),
     ] = CAPACITY  # fmt: skip
     low_storage_space_threshold: Annotated[
         int,
         Size(
-            "aeron.archive.low.storage.space.threshold",
+            "AERON_ARCHIVE_LOW_STORAGE_SPACE_THRESHOLD",
             "no new recording begins with so few usable bytes",
+            0,
+            I64_MAX,
         ),
     ] = 128 * MIB
     max_concurrent_recordings: Annotated[
-        int, Number("aeron.archive.max.concurrent.recordings", "at one time", 0, I32_MAX)
+        int, Number("AERON_ARCHIVE_MAX_CONCURRENT_RECORDINGS", "at one time", 0, I32_MAX)
     ] = 20
     max_concurrent_replays: Annotated[
-        int, Number("aeron.archive.max.concurrent.replays", "at one time", 0, I32_MAX)
+        int, Number("AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS", "at one time", 0, I32_MAX)
     ] = 20
     connect_timeout_ns: Annotated[
-        int, Duration("aeron.archive.connect.timeout", "for sessions, replays, tokens and sends")
+        int, Duration("AERON_ARCHIVE_CONNECT_TIMEOUT", "for sessions, replays, tokens and sends", 1)
     ] = 5 * SECOND
     session_liveness_check_interval_ns: Annotated[
-        int, Duration("aeron.archive.session.liveness.check.interval", "between pings")
+        int, Duration("AERON_ARCHIVE_SESSION_LIVENESS_CHECK_INTERVAL", "between pings", 1)
     ] = SECOND
     replay_linger_timeout_ns: Annotated[
-        int, Duration("aeron.archive.replay.linger.timeout", "of replay publications", 0)
+        int, Duration("AERON_ARCHIVE_REPLAY_LINGER_TIMEOUT", "of replay publications")
     ] = 5 * SECOND
     threading_mode: Annotated[
         str,
-        Choice("aeron.archive.threading.mode", "which agents have a thread of their own", _MODES),
+        WordOrClass(
+            "AERON_ARCHIVE_THREADING_MODE", "which agents have a thread of their own", _MODES
+        ),
     ] = DEDICATED
     idle_strategy: Annotated[
-        str, Choice("aeron.archive.idle.strategy", "what agents do without work", _IDLES)
+        str, WordOrClass("AERON_ARCHIVE_IDLE_STRATEGY", "what agents do without work", _IDLES)
     ] = BACKOFF
     recorder_idle_strategy: Annotated[
-        str, Choice("aeron.archive.recorder.idle.strategy", "the recorder's own, if any", _IDLES)
+        str,
+        WordOrClass("AERON_ARCHIVE_RECORDER_IDLE_STRATEGY", "the recorder's own, if any", _IDLES),
     ] = ""
     replayer_idle_strategy: Annotated[
-        str, Choice("aeron.archive.replayer.idle.strategy", "the replayer's own, if any", _IDLES)
+        str,
+        WordOrClass("AERON_ARCHIVE_REPLAYER_IDLE_STRATEGY", "the replayer's own, if any", _IDLES),
     ] = ""
     conductor_cycle_threshold_ns: Annotated[
-        int, Duration("aeron.archive.conductor.cycle.threshold", "longer turns are counted", 0)
+        int, Duration("AERON_ARCHIVE_CONDUCTOR_CYCLE_THRESHOLD", "longer turns are counted")
     ] = 100 * MS
     recorder_cycle_threshold_ns: Annotated[
-        int, Duration("aeron.archive.recorder.cycle.threshold", "longer turns are counted", 0)
+        int, Duration("AERON_ARCHIVE_RECORDER_CYCLE_THRESHOLD", "longer turns are counted")
     ] = 100 * MS
     replayer_cycle_threshold_ns: Annotated[
-        int, Duration("aeron.archive.replayer.cycle.threshold", "longer turns are counted", 0)
+        int, Duration("AERON_ARCHIVE_REPLAYER_CYCLE_THRESHOLD", "longer turns are counted")
     ] = 100 * MS
     error_buffer_length: Annotated[
         int,
         Size(
-            "aeron.archive.error.buffer.length",
+            "AERON_ARCHIVE_ERROR_BUFFER_LENGTH",
             "of the error log in the mark file", ERROR_BUFFER_LENGTH_MIN, 1 << 30,
         ),
     ] = ERROR_BUFFER_LENGTH_MIN  # fmt: skip
     record_checksum: Annotated[
-        str, ChecksumName("aeron.archive.record.checksum", "written with every frame")
+        str, ChecksumName("AERON_ARCHIVE_RECORD_CHECKSUM", "written with every frame")
     ] = ""
     replay_checksum: Annotated[
-        str, ChecksumName("aeron.archive.replay.checksum", "looked at before a frame is replayed")
+        str, ChecksumName("AERON_ARCHIVE_REPLAY_CHECKSUM", "looked at before a frame is replayed")
     ] = ""
     authenticator_supplier: Annotated[
         str,
         Setting(
-            "aeron.archive.authenticator.supplier",
+            "AERON_ARCHIVE_AUTHENTICATOR_SUPPLIER",
             "who decides about sessions, as `module:function`; nothing lets everybody in",
         ),
     ] = ""
     authorisation_service_supplier: Annotated[
         str,
         Setting(
-            "aeron.archive.authorisation.service.supplier",
+            "AERON_ARCHIVE_AUTHORISATION_SERVICE_SUPPLIER",
             "who decides about requests: ALLOW_ALL, DENY_ALL or `module:function`",
         ),
     ] = ALLOW_ALL
@@ -315,5 +314,9 @@ def describe() -> str:
     for name, kind in SETTINGS.items():
         value = getattr(defaults, name)
         default = "not set" if value in ("", None) else kind.write(value)
-        lines += [kind.name, f"    {kind.meaning}", f"    default {default}; {kind.bounds()}"]
+        lines += [
+            name_of(kind.variable),
+            f"    {kind.meaning}",
+            f"    default {default}; {kind.bounds()}",
+        ]
     return "\n".join(lines) + "\n"

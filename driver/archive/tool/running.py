@@ -11,9 +11,10 @@ import click
 
 from driver.archive.running.archive import Archive
 from driver.archive.running.driver_child import DriverChild
-from driver.archive.settings import archive_settings, given
+from driver.archive.settings import archive_settings
 from driver.archive.tool.failure import DAMAGED, OK, USAGE, Failure
 from driver.base.errors import ConfigurationError
+from driver.settings.given import GivenSettings
 
 LOOK_INTERVAL_S = 0.2
 """How often the main thread looks whether everybody lives."""
@@ -60,8 +61,12 @@ def run(
     signals = _Signals()
     overrides = {name: path for name, path in (("dir", where), ("aeron_dir", aeron_dir)) if path}
     try:
-        texts = given.read_given(os.environ, property_files, options)
-        settings = archive_settings.from_texts(texts, **overrides)
+        given = GivenSettings(dict(os.environ))
+        for path in property_files:
+            given.give_file(path)
+        for option in options:
+            given.give_line("-D", option)
+        settings = archive_settings.from_texts(given.texts, **overrides)
         if settings.threading_mode == archive_settings.INVOKER:
             # In a process of its own there is nobody else to invoke it.
             settings = replace(settings, threading_mode=archive_settings.SHARED)

@@ -10,19 +10,9 @@ from driver.channel.flow_control_parameters import MAX, MIN, TAGGED
 from driver.channel.subscription_parameters import CUBIC, STATIC
 from driver.media_driver import loss_settings
 from driver.media_driver.loss_settings import FixedLoss, MultiGapLoss, RandomLoss
-from driver.media_driver.settings.setting import (
-    Arguments,
-    Choice,
-    Duration,
-    Flag,
-    Number,
-    PortRange,
-    Setting,
-    Size,
-    Tag,
-    Words,
-)
-from driver.media_driver.settings.units import KIB, MS, SECOND, US
+from driver.media_driver.settings.setting import Arguments, PortRange, Tag, Words
+from driver.settings.kinds import Choice, Duration, Flag, Number, Setting, Size
+from driver.settings.units import KIB, MS, SECOND, US
 
 IO_VECTOR_LENGTH_MAX = 16
 NAK_DELAY_NS_MIN = US

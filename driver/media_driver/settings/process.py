@@ -9,16 +9,8 @@ from typing import Annotated
 
 from driver.base.aeron_directory import default_directory
 from driver.media_driver.settings.idle_strategy import STRATEGIES
-from driver.media_driver.settings.setting import (
-    Choice,
-    Directory,
-    Duration,
-    Flag,
-    Number,
-    Setting,
-    Size,
-)
-from driver.media_driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
+from driver.settings.kinds import Choice, Directory, Duration, Flag, Number, Setting, Size
+from driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
 
 DEDICATED = "DEDICATED"
 SHARED_NETWORK = "SHARED_NETWORK"

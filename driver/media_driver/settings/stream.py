@@ -15,15 +15,9 @@ from driver.channel.publication_parameters import (
     TERM_LENGTH_MIN,
 )
 from driver.channel.subscription_parameters import Group
-from driver.media_driver.settings.setting import (
-    Duration,
-    Flag,
-    Inferable,
-    Number,
-    OptionalDuration,
-    Size,
-)
-from driver.media_driver.settings.units import KIB, MIB, MS, SECOND, US
+from driver.media_driver.settings.setting import Inferable, OptionalDuration
+from driver.settings.kinds import Duration, Flag, Number, Size
+from driver.settings.units import KIB, MIB, MS, SECOND, US
 
 
 @dataclass(frozen=True, kw_only=True)

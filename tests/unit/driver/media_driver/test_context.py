@@ -11,7 +11,7 @@ from driver.base.errors import ConfigurationError
 from driver.channel.subscription_parameters import Group
 from driver.media_driver.context import SETTINGS, Context, from_environment
 from driver.media_driver.loss_settings import FixedLoss, MultiGapLoss, RandomLoss
-from driver.media_driver.settings.setting import FOR_EVER_NS, Duration, Number, Size
+from driver.settings.kinds import FOR_EVER_NS, Duration, Number, Size
 
 
 def test_every_broken_setting_is_named_at_once():

@@ -2,7 +2,6 @@
 
 import pytest
 
-from driver.archive.settings import given
 from driver.archive.settings.archive_settings import (
     SETTINGS,
     ArchiveSettings,
@@ -10,6 +9,7 @@ from driver.archive.settings.archive_settings import (
     from_texts,
 )
 from driver.base.errors import ConfigurationError
+from driver.settings.properties import name_of
 
 CONTROL = "AERON_ARCHIVE_CONTROL_CHANNEL"
 REPLICATION = "AERON_ARCHIVE_REPLICATION_CHANNEL"
@@ -43,7 +43,10 @@ DEFAULTS = {
 
 def test_defaults_are_aerons():
     settings = ArchiveSettings()
-    written = {kind.name: kind.write(getattr(settings, name)) for name, kind in SETTINGS.items()}
+    written = {
+        name_of(kind.variable): kind.write(getattr(settings, name))
+        for name, kind in SETTINGS.items()
+    }
     assert {name: written[name] for name in DEFAULTS} == DEFAULTS
 
 
@@ -114,28 +117,7 @@ def test_what_depends_on_another_setting_must_be_there():
         from_texts(LEAST | {"AERON_ARCHIVE_RECORDING_EVENTS_ENABLED": "true"})
 
 
-def test_the_later_wins(tmp_path):
-    path = tmp_path / "archive.properties"
-    path.write_text("# mine\n\naeron.archive.id = 5\naeron.archive.dir: /b\n! no\n")
-    environment = {"AERON_ARCHIVE_ID": "4", "AERON_ARCHIVE_DIR": "/a", "HOME": "/e"}
-    found = given.read_given(environment, [str(path)], ["aeron.archive.dir=/c", "aeron.dir=/d"])
-    assert found["AERON_ARCHIVE_ID"] == "5"
-    assert found["AERON_ARCHIVE_DIR"] == "/c"
-    assert found["AERON_DIR"] == "/d"
-    assert "AERON_ARCHIVE_ID" not in given.read_given(environment, [], ["aeron.archive.id="])
-
-
-@pytest.mark.parametrize("content", ["no equals sign", "=5", "\udcff"])
-def test_what_is_no_property_is_refused(tmp_path, content):
-    path = tmp_path / "archive.properties"
-    path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(ConfigurationError, match=r"archive\.properties"):
-        given.read_given({}, [str(path)], [])
-    with pytest.raises(ConfigurationError, match="nowhere"):
-        given.read_given({}, [str(tmp_path / "nowhere")], [])
-
-
 def test_every_setting_is_described():
     text = describe()
     for kind in SETTINGS.values():
-        assert f"\n{kind.name}\n    {kind.meaning}\n" in "\n" + text
+        assert f"\n{name_of(kind.variable)}\n    {kind.meaning}\n" in "\n" + text

@@ -3,7 +3,7 @@
 import pytest
 
 from driver.base.errors import ConfigurationError
-from driver.media_driver.settings.given import read_given
+from driver.media_driver.settings.command_line import read_given
 
 
 def test_the_later_wins_and_is_remembered(tmp_path):

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from driver.base.errors import ConfigurationError
-from driver.media_driver.settings.properties import FILE_LENGTH_MAX, read_file, read_line
+from driver.settings.properties import FILE_LENGTH_MAX, read_file, read_line
 
 TEXT = """\
 # a comment

@@ -26,6 +26,11 @@ def variable_of(name: str) -> str:
     return name.upper().replace(".", "_")
 
 
+def name_of(variable: str) -> str:
+    """The property that an environment variable stands for, where its name has no capitals."""
+    return variable.lower().replace("_", ".")
+
+
 def read_line(where: str, line: str) -> tuple[str, str]:
     """Variable and value of one `name=value`; `where` is told when it is not one."""
     ends = [at for at in (line.find("="), line.find(":")) if at >= 0]

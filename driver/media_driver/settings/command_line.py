@@ -1,0 +1,32 @@
+"""The command line of a media driver: --dir, -D options and property files, left to right."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from driver.base.errors import ConfigurationError
+from driver.settings.given import GivenSettings
+
+
+def read_given(environment: Mapping[str, str], arguments: Sequence[str]) -> GivenSettings:
+    """Everything that a process was told; `arguments` are those without options of other kinds."""
+    given = GivenSettings(dict(environment))
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--dir":
+            given.give("AERON_DIR", _next(argument, rest), argument)
+        elif argument.startswith("--dir="):
+            given.give("AERON_DIR", argument.removeprefix("--dir="), "--dir")
+        elif argument.startswith("-D"):
+            pair = argument[2:] or _next(argument, rest)
+            given.give_line("-D", pair)
+        elif argument.startswith("-"):
+            raise ConfigurationError(f"unknown option {argument}; -h lists them")
+        else:
+            given.give_file(argument)
+    return given
+
+
+def _next(option: str, rest: Iterator[str]) -> str:
+    value = next(rest, "")
+    if not value:
+        raise ConfigurationError(f"{option} needs a value")
+    return value

@@ -1,0 +1,1 @@
+"""How settings are told and read, by whichever process: kinds, property files, who wins."""
