@@ -5,7 +5,6 @@ which an `Aeron` without a context calls, as Aeron's own clients do.
 Source: driver-protocol 10.1 and 6.7, Aeron 1.53, C client.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,8 @@ from driver.base.aeron_directory import default_directory
 from driver.base.errors import ConfigurationError
 from driver.channel import uri_value
 from driver.command.response import PublicationError
+from driver.settings.kinds import parse_flag
+from driver.settings.variables import Reader, read_variables, text
 
 if TYPE_CHECKING:
     from driver.client.image import Image
@@ -28,7 +29,6 @@ PublicationErrorHandler = Callable[[PublicationError], object]
 CloseHandler = Callable[[], object]
 
 CLIENT_NAME_LENGTH_MAX = 100
-_TRUE, _FALSE = ("true", "1", "on"), ("false", "0", "off")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,19 +95,13 @@ class ClientContext:
         return self
 
 
-def _parse_bool(name: str, text: str) -> bool:
-    if text not in _TRUE + _FALSE:
-        raise ConfigurationError(f"{name}={text}: expected true or false")
-    return text in _TRUE
-
-
-_VARIABLES: dict[str, tuple[str, Callable[[str, str], Any]]] = {
+_VARIABLES: dict[str, tuple[str, Reader]] = {
     "dir": ("AERON_DIR", lambda name, text: Path(text)),
     "driver_timeout_ms": ("AERON_DRIVER_TIMEOUT", uri_value.parse_int64),
     "idle_sleep_ns": ("AERON_CLIENT_IDLE_SLEEP_DURATION", uri_value.parse_duration_ns),
     "resource_linger_ns": ("AERON_CLIENT_RESOURCE_LINGER_DURATION", uri_value.parse_duration_ns),
-    "client_name": ("AERON_CLIENT_NAME", lambda name, text: text),
-    "pre_touch_mapped_memory": ("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY", _parse_bool),
+    "client_name": ("AERON_CLIENT_NAME", text),
+    "pre_touch_mapped_memory": ("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY", parse_flag),
 }
 
 
@@ -118,10 +112,4 @@ def from_environment(
 
     Raises ConfigurationError naming the variable that cannot be read.
     """
-    environment = os.environ if environment is None else environment
-    settings = {
-        field_name: parse(variable, environment[variable])
-        for field_name, (variable, parse) in _VARIABLES.items()
-        if field_name not in overrides and environment.get(variable)
-    }
-    return ClientContext(**(settings | overrides))
+    return ClientContext(**(read_variables(_VARIABLES, environment, overrides) | overrides))

@@ -22,6 +22,14 @@ FOR_EVER_NS = 1 << 62
 _BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
 
 
+def parse_flag(variable: str, text: str) -> bool:
+    """Yes or no, with the spellings that Aeron takes."""
+    found = _BOOLEANS.get(text.lower())
+    if found is None:
+        raise ConfigurationError(f"{variable}={text}: expected true or false")
+    return found
+
+
 def between(low: str, high: str) -> str:
     """Bounds, for people."""
     return f"from {low} to {high}"
@@ -113,10 +121,7 @@ class Flag(Setting):
     """Yes or no, with the spellings that Aeron takes."""
 
     def parse(self, text: str) -> bool:
-        found = _BOOLEANS.get(text.lower())
-        if found is None:
-            raise ConfigurationError(f"{self.variable}={text}: expected {self.bounds()}")
-        return found
+        return parse_flag(self.variable, text)
 
     def write(self, value: bool) -> str:
         return "true" if value else "false"

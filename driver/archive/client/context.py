@@ -7,7 +7,6 @@ A context is a value; `conclude` checks it whole. The environment is read by `fr
 Source: archive-protocol 2.2, 2.3, 8.2; Aeron 1.53.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,10 @@ from typing import Any
 from driver.archive.client.errors import ArchiveError
 from driver.archive.protocol.responses import RecordingSignalEvent
 from driver.base.errors import ConfigurationError
-from driver.channel import uri, uri_value
+from driver.channel import uri
+from driver.channel.uri_value import parse_duration_ns, parse_int32, parse_size
+from driver.settings.kinds import parse_flag
+from driver.settings.variables import Reader, read_variables, text
 
 ErrorHandler = Callable[[ArchiveError], object]
 SignalHandler = Callable[[RecordingSignalEvent], object]
@@ -23,7 +25,6 @@ ChallengeHandler = Callable[[bytes], bytes]
 
 CLIENT_NAME_LENGTH_MAX = 100
 TERM_LENGTH_MIN, TERM_LENGTH_MAX = 64 * 1024, 1 << 30
-_TRUE, _FALSE = ("true", "1", "on"), ("false", "0", "off")
 
 
 def no_challenge(challenge: bytes) -> bytes:
@@ -104,31 +105,29 @@ class ArchiveContext:
         return self
 
 
-def _text(name: str, text: str) -> str:
-    return text
-
-
-def _parse_bool(name: str, text: str) -> bool:
-    if text not in _TRUE + _FALSE:
-        raise ConfigurationError(f"{name}={text}: expected true or false")
-    return text in _TRUE
-
-
-_VARIABLES: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "control_request_channel": ("CONTROL_CHANNEL", _text),
-    "control_request_stream_id": ("CONTROL_STREAM_ID", uri_value.parse_int32),
-    "control_response_channel": ("CONTROL_RESPONSE_CHANNEL", _text),
-    "control_response_stream_id": ("CONTROL_RESPONSE_STREAM_ID", uri_value.parse_int32),
-    "control_term_buffer_length": ("CONTROL_TERM_BUFFER_LENGTH", uri_value.parse_size),
-    "control_term_buffer_sparse": ("CONTROL_TERM_BUFFER_SPARSE", _parse_bool),
-    "control_mtu_length": ("CONTROL_MTU_LENGTH", uri_value.parse_size),
-    "recording_events_channel": ("RECORDING_EVENTS_CHANNEL", _text),
-    "recording_events_stream_id": ("RECORDING_EVENTS_STREAM_ID", uri_value.parse_int32),
-    "message_timeout_ns": ("MESSAGE_TIMEOUT", uri_value.parse_duration_ns),
-    "message_retry_attempts": ("MESSAGE_RETRY_ATTEMPTS", uri_value.parse_int32),
-    "client_name": ("CLIENT_NAME", _text),
+_VARIABLES: dict[str, tuple[str, Reader]] = {
+    "control_request_channel": ("AERON_ARCHIVE_CONTROL_CHANNEL", text),
+    "control_request_stream_id": ("AERON_ARCHIVE_CONTROL_STREAM_ID", parse_int32),
+    "control_response_channel": ("AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL", text),
+    "control_response_stream_id": (
+        "AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID",
+        parse_int32,
+    ),
+    "control_term_buffer_length": (
+        "AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH",
+        parse_size,
+    ),
+    "control_term_buffer_sparse": ("AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE", parse_flag),
+    "control_mtu_length": ("AERON_ARCHIVE_CONTROL_MTU_LENGTH", parse_size),
+    "recording_events_channel": ("AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL", text),
+    "recording_events_stream_id": (
+        "AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID",
+        parse_int32,
+    ),
+    "message_timeout_ns": ("AERON_ARCHIVE_MESSAGE_TIMEOUT", parse_duration_ns),
+    "message_retry_attempts": ("AERON_ARCHIVE_MESSAGE_RETRY_ATTEMPTS", parse_int32),
+    "client_name": ("AERON_ARCHIVE_CLIENT_NAME", text),
 }
-PREFIX = "AERON_ARCHIVE_"
 
 
 def from_environment(
@@ -138,10 +137,4 @@ def from_environment(
 
     Raises ConfigurationError naming the variable that cannot be read.
     """
-    environment = os.environ if environment is None else environment
-    settings = {
-        field_name: parse(PREFIX + variable, environment[PREFIX + variable])
-        for field_name, (variable, parse) in _VARIABLES.items()
-        if field_name not in overrides and environment.get(PREFIX + variable)
-    }
-    return ArchiveContext(**(settings | overrides))
+    return ArchiveContext(**(read_variables(_VARIABLES, environment, overrides) | overrides))

@@ -21,21 +21,12 @@ from driver.archive.operation.replays import Replays
 from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
 from driver.archive.protocol.requests import PurgeRecordingRequest, TruncateRecordingRequest
 from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage import segment_file
 from driver.archive.storage.catalog_entry import RecordingState
 from driver.archive.storage.frame_place import is_frame_at
 from driver.archive.storage.frame_walk import SegmentReader
+from driver.archive.storage.segment_file import files_of
 from driver.base.errors import StorageError
 from driver.wire.data import ALIGNMENT
-
-
-def files_of(facilities: Facilities, recording_id: int) -> list[Path]:
-    """All files of a recording, those too that an older archive renamed to delete them."""
-    found = (
-        segment_file.parsed(facilities.directory / name)
-        for name in segment_file.names(facilities.directory)
-    )
-    return [each.path for each in found if each is not None and each.recording_id == recording_id]
 
 
 class Removal:
@@ -105,7 +96,7 @@ class Removal:
     def _behind(self, recording: RecordingDescriptor, base: int, position: int) -> list[Path]:
         """The files that hold nothing any more; Aeron counts those too that need not be there."""
         if position == recording.start_position:
-            return files_of(self._facilities, recording.recording_id)
+            return _all_files(self._facilities, recording.recording_id)
         length = recording.segment_file_length
         first = base if position == base else base + length
         return [
@@ -127,5 +118,9 @@ class Removal:
         facilities.catalog.set_state(request.recording_id, RecordingState.DELETED)
         self._deletions.answer(
             session, request.correlation_id, request.recording_id,
-            files_of(facilities, request.recording_id),
+            _all_files(facilities, request.recording_id),
         )  # fmt: skip
+
+
+def _all_files(facilities: Facilities, recording_id: int) -> list[Path]:
+    return [each.path for each in files_of(facilities.directory, recording_id)]

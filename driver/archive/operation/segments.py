@@ -27,9 +27,9 @@ from driver.archive.protocol.requests import (
     PurgeSegmentsRequest,
 )
 from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage import segment_file
 from driver.archive.storage.frame_place import has_place
 from driver.archive.storage.frame_walk import CHUNK_LENGTH, SegmentReader
+from driver.archive.storage.segment_file import files_of
 from driver.wire.data import ALIGNMENT
 
 
@@ -74,12 +74,7 @@ class Segments:
         recording = self._facilities.recording(request.recording_id)
         self._deletions.require_none(request.recording_id)
         start = base_of(recording, recording.start_position)
-        bases = [
-            each.base
-            for name in segment_file.names(self._facilities.directory)
-            if (each := segment_file.parsed(self._facilities.directory / name)) is not None
-            and each.recording_id == request.recording_id
-        ]
+        bases = [each.base for each in files_of(self._facilities.directory, request.recording_id)]
         length = recording.segment_file_length
         lowest = min([start, *bases])
         first = start - (start - lowest) // length * length

@@ -14,6 +14,7 @@ Source: archive-protocol 3, 4.1, 4.3.
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,12 +71,16 @@ def names(directory: Path) -> list[str]:
         raise StorageError(f"cannot list {directory}: {error.strerror}") from error
 
 
+def _segments(directory: Path) -> Iterator[SegmentFile]:
+    found = (parsed(directory / name) for name in names(directory))
+    return (segment for segment in found if segment is not None)
+
+
 def segments_by_recording(directory: Path) -> dict[int, list[SegmentFile]]:
     """All segment files that are in use, by recording, each list by base. Raises StorageError."""
     found: dict[int, list[SegmentFile]] = {}
-    for name in names(directory):
-        segment = parsed(directory / name)
-        if segment is not None and not segment.is_deleted:
+    for segment in _segments(directory):
+        if not segment.is_deleted:
             found.setdefault(segment.recording_id, []).append(segment)
     return {recording_id: sorted(files) for recording_id, files in found.items()}
 
@@ -83,3 +88,11 @@ def segments_by_recording(directory: Path) -> dict[int, list[SegmentFile]]:
 def segments_of(directory: Path, recording_id: int) -> list[SegmentFile]:
     """The segment files of one recording, by base. Raises StorageError."""
     return segments_by_recording(directory).get(recording_id, [])
+
+
+def files_of(directory: Path, recording_id: int) -> list[SegmentFile]:
+    """All files of a recording, by base, those too that an older archive renamed to delete them.
+
+    Raises StorageError.
+    """
+    return sorted(each for each in _segments(directory) if each.recording_id == recording_id)

@@ -1,0 +1,31 @@
+"""What a context takes from the environment."""
+
+import pytest
+
+from driver.base.errors import ConfigurationError
+from driver.channel.uri_value import parse_int32
+from driver.settings.kinds import parse_flag
+from driver.settings.variables import read_variables, text
+
+FIELDS = {
+    "name": ("AERON_NAME", text),
+    "stream_id": ("AERON_STREAM", parse_int32),
+    "is_sparse": ("AERON_SPARSE", parse_flag),
+}
+
+
+def test_only_what_is_set_and_not_overridden_is_read():
+    environment = {"AERON_NAME": "x", "AERON_STREAM": "9", "AERON_SPARSE": "", "HOME": "/"}
+    assert read_variables(FIELDS, environment, ()) == {"name": "x", "stream_id": 9}
+    assert read_variables(FIELDS, environment, {"stream_id": 4}) == {"name": "x"}
+
+
+def test_none_is_this_processs_environment(monkeypatch):
+    monkeypatch.setenv("AERON_NAME", "mine")
+    assert read_variables(FIELDS, None, ()) == {"name": "mine"}
+
+
+@pytest.mark.parametrize(("variable", "said"), [("AERON_STREAM", "ten"), ("AERON_SPARSE", "yes")])
+def test_what_cannot_be_read_is_named(variable, said):
+    with pytest.raises(ConfigurationError, match=f"{variable}={said}"):
+        read_variables(FIELDS, {variable: said}, ())
