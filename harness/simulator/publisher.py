@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from driver.client.aeron import Aeron
 from driver.client.publication import Publication
 from driver.logbuffer import publication_result as result
-from harness.artifact.application import PublisherFacts
 from harness.artifact.offer import OFFER
 from harness.artifact.plan import message_bytes, plan
 from harness.artifact.run_dir import HostDir
 from harness.scenario.case import TrafficCase
 from harness.workload.pacer import Pacer
+from harness.workload.publisher_facts import begin_facts, note_stream
 from harness.workload.stop import SubjectError
 
 
@@ -68,21 +68,7 @@ class Publisher:
         self.publication: Publication | None = None
         self.is_connected = False
         """Whether anybody has been there to read."""
-        self._facts = PublisherFacts(
-            session_id=0,
-            stream_id=traffic.stream_id,
-            initial_term_id=traffic.initial_term_id or 0,
-            term_length=traffic.term_length,
-            mtu=traffic.mtu,
-            start_position=traffic.initial_position,
-            end_position=traffic.initial_position,
-            message_count=0,
-            back_pressure_count=0,
-            admin_action_count=0,
-            started_ns=clock_ns(),
-            ended_ns=0,
-            error=None,
-        )
+        self._facts = begin_facts(traffic, clock_ns())
         self.is_done = False
 
     def step(self) -> None:
@@ -116,12 +102,7 @@ class Publisher:
             return
         for destination in self.traffic.destinations:
             self.publication.async_add_destination(destination)
-        facts, publication = self._facts, self.publication
-        facts.session_id = publication.session_id
-        facts.initial_term_id = publication.initial_term_id
-        facts.term_length = publication.term_length
-        facts.mtu = publication.mtu_length
-        facts.start_position = publication.position
+        note_stream(self._facts, self.publication)
 
     def _look_for_readers(self, publication: Publication) -> None:
         if publication.is_closed:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from driver.client.aeron import Aeron
 from driver.client.publication import Publication
 from driver.logbuffer import publication_result as result
-from harness.artifact.application import PublisherFacts
 from harness.artifact.offer import OFFER
 from harness.artifact.plan import MessagePlan, message_bytes, plan
 from harness.scenario.case import TrafficCase
@@ -21,6 +20,7 @@ from harness.scenario.pace import FREE, PaceCase
 from harness.workload.options import SKIP_MESSAGE, Options
 from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress
+from harness.workload.publisher_facts import begin_facts, note_stream
 from harness.workload.start import Start
 from harness.workload.stop import Stop, SubjectError
 
@@ -140,7 +140,7 @@ class Publisher:
 def run(options: Options, stop: Stop) -> None:
     """Publish, and leave the publisher's files, whatever happens."""
     traffic, files = options.traffic, options.files.publisher(options.traffic.id)
-    facts = _facts(traffic)
+    facts = begin_facts(traffic, time.time_ns())
     made = plan(
         options.case.seed,
         traffic.id,
@@ -159,7 +159,7 @@ def run(options: Options, stop: Stop) -> None:
             publication = _open(aeron, traffic)
             for destination in traffic.destinations:
                 publication.add_destination(destination)
-            _note_stream(facts, publication)
+            note_stream(facts, publication)
             # From here on it is the stream's time, also the time that it takes to connect.
             publisher.progress.tell()
             _wait_until_connected(publication, stop)
@@ -184,33 +184,6 @@ def run(options: Options, stop: Stop) -> None:
         files.offers.parent.mkdir(parents=True, exist_ok=True)
         publisher.offers.tofile(files.offers)
         facts.write(files.document)
-
-
-def _facts(traffic: TrafficCase) -> PublisherFacts:
-    return PublisherFacts(
-        session_id=0,
-        stream_id=traffic.stream_id,
-        initial_term_id=traffic.initial_term_id or 0,
-        term_length=traffic.term_length,
-        mtu=traffic.mtu,
-        start_position=traffic.initial_position,
-        end_position=traffic.initial_position,
-        message_count=0,
-        back_pressure_count=0,
-        admin_action_count=0,
-        started_ns=time.time_ns(),
-        ended_ns=0,
-        error=None,
-    )
-
-
-def _note_stream(facts: PublisherFacts, publication: Publication) -> None:
-    """What the driver made of the channel, which need not be what was asked for."""
-    facts.session_id = publication.session_id
-    facts.initial_term_id = publication.initial_term_id
-    facts.term_length = publication.term_length
-    facts.mtu = publication.mtu_length
-    facts.start_position = publication.position
 
 
 def _open(aeron: Aeron, traffic: TrafficCase) -> Publication:

@@ -1,0 +1,33 @@
+"""What a publisher tells of itself, on real and on virtual time: its facts."""
+
+from driver.client.publication import Publication
+from harness.artifact.application import PublisherFacts
+from harness.scenario.case import TrafficCase
+
+
+def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
+    """What is known before there is a publication: what was asked for."""
+    return PublisherFacts(
+        session_id=0,
+        stream_id=traffic.stream_id,
+        initial_term_id=traffic.initial_term_id or 0,
+        term_length=traffic.term_length,
+        mtu=traffic.mtu,
+        start_position=traffic.initial_position,
+        end_position=traffic.initial_position,
+        message_count=0,
+        back_pressure_count=0,
+        admin_action_count=0,
+        started_ns=started_ns,
+        ended_ns=0,
+        error=None,
+    )
+
+
+def note_stream(facts: PublisherFacts, publication: Publication) -> None:
+    """What the driver made of the channel, which need not be what was asked for."""
+    facts.session_id = publication.session_id
+    facts.initial_term_id = publication.initial_term_id
+    facts.term_length = publication.term_length
+    facts.mtu = publication.mtu_length
+    facts.start_position = publication.position
