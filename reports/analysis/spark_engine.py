@@ -8,8 +8,9 @@ import os
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 JAVA_RELEASE_MIN = 17
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit, which has chosen a master already."""
+
+WORKER_WAIT_S = 120.0
+"""How long a cluster may take to lend a worker; Spark itself would wait for ever."""
+_LOOK_S = 0.2
 
 
 class EngineError(RuntimeError):
@@ -60,7 +65,7 @@ def start_session(
 ) -> "SparkSession":
     """A session that knows the `aeron.` sources, on `master`; if nobody says otherwise `local[*]`.
 
-    Raises EngineError when Spark or Java is missing.
+    Raises EngineError when Spark or Java is missing, and when a cluster lends no worker in time.
     """
     try:
         from py4j.protocol import Py4JError
@@ -92,6 +97,27 @@ def start_session(
         session = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         raise EngineError(f"Spark does not start: {first_line(error)}") from error
+    _await_worker(session)
     for source in (AeronPcap, AeronRecording, *SOURCES):
         session.dataSource.register(source)
     return session
+
+
+def _await_worker(session: "SparkSession") -> None:
+    """Wait until a cluster has lent the first worker. Raises EngineError."""
+    context = session.sparkContext
+    asks_later = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
+    if str(context.master).startswith("local") or asks_later:
+        return
+    jvm: Any = context._jsc
+    deadline_s = time.monotonic() + WORKER_WAIT_S
+    # The session itself is one of those that are told.
+    while len(jvm.sc().statusTracker().getExecutorInfos()) < 2:
+        if time.monotonic() >= deadline_s:
+            session.stop()
+            raise EngineError(
+                f"{context.master} lent no worker within {WORKER_WAIT_S:g} s; are any registered "
+                "with it, and has one of them the cores and the memory that are asked for "
+                "(spark.executor.cores, spark.executor.memory)?"
+            )
+        time.sleep(_LOOK_S)

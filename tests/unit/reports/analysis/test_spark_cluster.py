@@ -120,3 +120,22 @@ def test_what_spark_submit_chose_is_used(cluster):
         "--spark", "--json",
     )  # fmt: skip
     assert len(told["gaps"]) == 57
+
+
+def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
+    made, _ = cluster
+    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    url = told(made.start("lonely", "master.Master", *ports), r"Starting Spark master at (\S+)")
+    program = (
+        "from reports.analysis import spark_engine as engine\n"
+        "engine.WORKER_WAIT_S = 2.0\n"
+        "try:\n"
+        f"    engine.start_session({url!r}, {{'spark.ui.enabled': 'false'}})\n"
+        "except engine.EngineError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=made.environment, cwd=REPOSITORY,
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith(f"{url} lent no worker within 2 s"), done.stderr[-2000:]
