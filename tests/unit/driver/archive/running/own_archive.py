@@ -15,11 +15,11 @@ from driver.archive.running.archive import Archive
 from driver.archive.running.chance import Chance
 from driver.archive.settings.archive_settings import INVOKER, ArchiveSettings
 from driver.client.assembler import FragmentAssembler
+from tests.unit.driver.archive.running.own_stream import Recorder
 from tests.unit.driver.client.invoked_client import world
 
 LOCAL = "aeron:ipc?term-length=64k"
 CONTROL_STREAM, RESPONSE_STREAM = 10, 20
-STREAM = 1001
 SEGMENT = 131_072
 
 
@@ -34,7 +34,7 @@ def settings(folder, **changed):
     return replace(made, **changed)
 
 
-class Talker:
+class Talker(Recorder):
     """A client's end of a control session."""
 
     def __init__(
