@@ -16,7 +16,7 @@ from driver.archive.running.chance import Chance
 from driver.archive.settings.archive_settings import INVOKER, ArchiveSettings
 from driver.client.assembler import FragmentAssembler
 from tests.unit.driver.archive.running.own_stream import Recorder
-from tests.unit.driver.client.invoked_client import world
+from tests.unit.driver.client.invoked_client import turns_until, world
 
 LOCAL = "aeron:ipc?term-length=64k"
 CONTROL_STREAM, RESPONSE_STREAM = 10, 20
@@ -191,12 +191,7 @@ class Own:
             self.step(step_ns)
 
     def until(self, condition, turns=3_000):
-        for _ in range(turns):
-            found = condition()
-            if found:
-                return found
-            self.step()
-        raise AssertionError(f"not within {turns} turns")
+        return turns_until(self.step, condition, turns)
 
     def talk(self, **changed):
         """A client with a session; of another archive by its stream."""
