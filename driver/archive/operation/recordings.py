@@ -30,7 +30,6 @@ from driver.archive.protocol.requests import (
     StopRecordingSubscriptionRequest,
 )
 from driver.archive.recording.recorder import Recorder
-from driver.archive.recording.recording_session import RecordingSession
 from driver.base.errors import DriverError
 from driver.channel import uri
 from driver.client.image import Image
@@ -52,6 +51,7 @@ class Recordings:
         self._open: list[RecordingOrder] = []
         self._active: dict[int, ActiveRecording] = {}
         self._arrived: deque[tuple[RecordingOrder, Image]] = deque()
+        self._ended: list[ActiveRecording] = []
 
     # --- asked by others -----------------------------------------------------------------------
 
@@ -204,8 +204,15 @@ class Recordings:
             self._on_image(*self._arrived.popleft())
             work_count += 1
         while (session := self._recorder.take_ended()) is not None:
-            self._on_ended(session)
-            work_count += 1
+            self._ended.append(
+                next(each for each in self._active.values() if each.session is session)
+            )
+        for active in tuple(self._ended):
+            is_held = active.order.is_held and not active.order.is_over
+            if not is_held or active.session.failure is not None:
+                self._ended.remove(active)
+                self._on_ended(active)
+                work_count += 1
         return work_count
 
     def _on_image(self, order: RecordingOrder, image: Image) -> None:
@@ -234,8 +241,7 @@ class Recordings:
         self._count()
         self._recorder.add(active.session)
 
-    def _on_ended(self, session: RecordingSession) -> None:
-        active = next(each for each in self._active.values() if each.session is session)
+    def _on_ended(self, active: ActiveRecording) -> None:
         order = active.order
         self._images.finish(active)
         del self._active[active.recording_id]

@@ -1,8 +1,9 @@
-"""An archive as its settings are by default, and a client that has a session with it."""
+"""An archive as its settings are by default, or two of them, and who has sessions with them."""
 
 import pytest
 
 from tests.unit.driver.archive.running.own_archive import own_archive
+from tests.unit.driver.archive.running.own_copy import two_archives
 
 
 @pytest.fixture
@@ -14,3 +15,10 @@ def own(tmp_path, monkeypatch):
 @pytest.fixture
 def talker(own):
     return own.talk()
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    """(own, who talks to the destination, who talks to the source)."""
+    with two_archives(tmp_path, monkeypatch) as made:
+        yield made

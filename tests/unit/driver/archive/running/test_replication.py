@@ -2,60 +2,23 @@
 
 import pytest
 
-from driver.archive.protocol.replication import ReplicateRequest2, StopReplicationRequest
-from driver.archive.protocol.requests import (
-    ArchiveIdRequest,
-    TruncateRecordingRequest,
-)
+from driver.archive.protocol.replication import StopReplicationRequest
+from driver.archive.protocol.requests import TruncateRecordingRequest
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.segment_file import segments_of
-from tests.unit.driver.archive.running.own_archive import LOCAL, Err, Ok, own_archive, short
+from tests.unit.driver.archive.running.own_archive import Err, Ok, short
+from tests.unit.driver.archive.running.own_copy import (
+    LINGERED,
+    SOURCE_ID,
+    UDP,
+    replicate,
+    told,
+    until_end,
+)
 from tests.unit.driver.archive.running.own_stream import FRAME, IPC, STREAM, Reader, message
 
-SOURCE_ID = 78
-SOURCE_STREAM = 110
-SOURCE_RESPONSES = 120
 SECOND = 1_000_000_000
-LINGERED = 10 * SECOND
-"""Until a closed publication's session may be another's at the same driver."""
-UDP = "aeron:udp?endpoint=10.0.0.1:20700"
 LIVE = "aeron:udp?control-mode=dynamic|control=10.0.0.1:20800|term-length=64k"
-
-
-@pytest.fixture
-def two(tmp_path, monkeypatch):
-    """(own, who talks to the destination, who talks to the source)."""
-    with own_archive(
-        tmp_path, monkeypatch, control_response_channel=LOCAL, replication_channel=UDP
-    ) as own:
-        own.beside("source", local_control_stream_id=SOURCE_STREAM, archive_id=SOURCE_ID)
-        source = own.talk(stream=SOURCE_STREAM, response_stream=SOURCE_RESPONSES)
-        assert source.ask(ArchiveIdRequest) == Ok(SOURCE_ID)
-        yield own, own.talk(), source
-
-
-def replicate(talker, source_id=0, **changed):
-    values = {
-        "src_recording_id": source_id, "dst_recording_id": -1, "stop_position": -1,
-        "channel_tag_id": -1, "subscription_tag_id": -1, "src_control_stream_id": SOURCE_STREAM,
-        "file_io_max_length": -1, "replication_session_id": -1, "src_control_channel": LOCAL,
-        "live_destination": "", "replication_channel": "", "encoded_credentials": b"",
-        "src_response_channel": "",
-    } | changed  # fmt: skip
-    return talker.ask(ReplicateRequest2, **values)
-
-
-def told(talker, replication_id):
-    """What was said of a replication, without the subscription's id."""
-    return [
-        ("OK",) if each[0] == "OK" else each for each in talker.about(replication_id)
-    ]  # fmt: skip
-
-
-def until_end(own, talker, replication_id, last="REPLICATE_END"):
-    own.until(lambda: any(each[0] == last for each in talker.about(replication_id)), turns=20_000)
-    own.run_for(100_000_000)
-    return told(talker, replication_id)
 
 
 def entry(folder, recording_id=0):

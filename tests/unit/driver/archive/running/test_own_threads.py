@@ -1,0 +1,62 @@
+"""What comes of agents in threads of their own: each may take many turns while another takes one.
+
+    conductor   hears clients, looks after copies | looks after recordings, replays
+    recorder                             many turns
+
+The test says who takes the next turn, so what threads do once in a while happens always.
+"""
+
+import pytest
+
+from driver.archive.replication.replication_session import State
+from tests.unit.driver.archive.running.own_copy import (
+    LINGERED,
+    SOURCE_ID,
+    UDP,
+    replicate,
+    until_end,
+)
+
+TURNS = 5
+
+
+@pytest.mark.parametrize("channel", [UDP, "aeron:ipc"])
+def test_the_end_of_a_copy_is_told_before_its_recordings(two, monkeypatch, channel):
+    """Though the recorder sees the end of the replay while the conductor is about its turn."""
+    own, talker, source = two
+    recordings = own.archive._conductor._operations.recordings
+    do_work = recordings.do_work
+
+    def after_others():
+        for _ in range(TURNS):
+            own.others[0].invoke()
+            own.made.driver.turn(1)
+            own.archive._recorder.do_work(own.clock.now_ns())
+        return do_work()
+
+    monkeypatch.setattr(recordings, "do_work", after_others)
+    end = source.stopped_recording(10, archive_id=SOURCE_ID).end
+    own.run_for(LINGERED)
+    copied = replicate(talker, replication_channel=channel)
+    assert until_end(own, talker, copied.relevant_id, "STOP") == [
+        ("REPLICATE", 0, 0), ("OK",), ("EXTEND", 0, 0), ("SYNC", 0, end),
+        ("REPLICATE_END", 0, -1), ("STOP", 0, end),
+    ]  # fmt: skip
+
+
+def test_a_replay_may_be_over_before_the_answer_that_promised_it(two):
+    own, talker, source = two
+    end = source.stopped_recording(10, archive_id=SOURCE_ID).end
+    own.run_for(LINGERED)
+    copied = replicate(talker, replication_channel="aeron:ipc")
+    (copy,) = own.archive._conductor._operations.replications._running.values()
+    ask = copy._turns[State.REPLAY]
+
+    def late():
+        is_over = any(each.image.is_closed for each in copy._order.active)
+        return ask() if copy._asked is None or is_over else 0
+
+    copy._turns[State.REPLAY] = late
+    assert until_end(own, talker, copied.relevant_id, "STOP")[3:] == [
+        ("SYNC", 0, end), ("REPLICATE_END", 0, -1), ("STOP", 0, end)
+    ]  # fmt: skip
