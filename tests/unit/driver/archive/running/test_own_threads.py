@@ -2,12 +2,14 @@
 
     conductor   hears clients, looks after copies | looks after recordings, replays
     recorder                             many turns
+    replayer                                                           half a turn
 
 The test says who takes the next turn, so what threads do once in a while happens always.
 """
 
 import pytest
 
+from driver.archive.protocol.requests import TruncateRecordingRequest
 from driver.archive.replication.replication_session import State
 from tests.unit.driver.archive.running.own_copy import (
     LINGERED,
@@ -16,6 +18,7 @@ from tests.unit.driver.archive.running.own_copy import (
     replicate,
     until_end,
 )
+from tests.unit.driver.archive.running.own_stream import FRAME, Reader
 
 TURNS = 5
 
@@ -60,3 +63,23 @@ def test_a_replay_may_be_over_before_the_answer_that_promised_it(two):
     assert until_end(own, talker, copied.relevant_id, "STOP")[3:] == [
         ("SYNC", 0, end), ("REPLICATE_END", 0, -1), ("STOP", 0, end)
     ]  # fmt: skip
+
+
+def test_a_replay_that_was_aborted_has_not_failed(own, talker):
+    """Though its file was cut while the replayer was still about to read it."""
+    talker.stopped_recording(300)
+    reader = Reader(talker)
+    answer = talker.ask_replay(0)
+    own.until(lambda: reader.subscription.images)
+    own.run_for(100_000_000)
+    (run,) = (each.run for each in own.archive._conductor._operations.replays.of(0))
+    talker.send(TruncateRecordingRequest, recording_id=0, position=FRAME)
+    now_ns = own.clock.now_ns()
+    own.archive._conductor.do_work(now_ns)
+    reader.poll()
+    own.made.driver.turn(1)
+    run.do_work(now_ns)
+    assert run.failure
+    own.run_for(100_000_000)
+    assert talker.about(answer.correlation_id) == [("OK", answer.relevant_id)]
+    assert any(run.failure in each for each in own.errors)
