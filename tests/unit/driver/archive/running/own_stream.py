@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from driver.archive.protocol.codes import BooleanType, SourceLocation
 from driver.archive.protocol.requests import (
+    ExtendRecordingRequest2,
     ReplayRequest,
     StartRecordingRequest2,
     StopRecordingSubscriptionRequest,
@@ -24,6 +25,15 @@ def message(number):
     return number.to_bytes(4, "little") + bytes([number % 251]) * (PAYLOAD - 4)
 
 
+def continuing(position, initial_term_id, *, mtu=1408, term=65_536):
+    """The channel of a publication that begins at a position."""
+    count, offset = divmod(position, term)
+    return (
+        f"aeron:ipc?init-term-id={initial_term_id}|term-id={initial_term_id + count}"
+        f"|term-offset={offset}|term-length={term}|mtu={mtu}"
+    )
+
+
 @dataclass(frozen=True)
 class Live:
     """A recording that goes on: the answer to its request, who is recorded, and up to where."""
@@ -42,6 +52,14 @@ class Recorder:
         return self.ask(
             StartRecordingRequest2, stream_id=stream, source_location=location,
             auto_stop=BooleanType(auto_stop), channel=channel,
+        )  # fmt: skip
+
+    def extend(self, recording_id, channel, stream=STREAM, *, auto_stop=False):
+        """Let a recording go on; returns the answer."""
+        return self.ask(
+            ExtendRecordingRequest2, recording_id=recording_id, stream_id=stream,
+            source_location=SourceLocation.LOCAL, auto_stop=BooleanType(auto_stop),
+            channel=channel,
         )  # fmt: skip
 
     def publish(self, publication, count, first=0):

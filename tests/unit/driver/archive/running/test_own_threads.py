@@ -18,7 +18,7 @@ from tests.unit.driver.archive.running.own_copy import (
     replicate,
     until_end,
 )
-from tests.unit.driver.archive.running.own_stream import FRAME, Reader
+from tests.unit.driver.archive.running.own_stream import FRAME, IPC, STREAM, Reader, continuing
 
 TURNS = 5
 
@@ -83,3 +83,24 @@ def test_a_replay_that_was_aborted_has_not_failed(own, talker):
     own.run_for(100_000_000)
     assert talker.about(answer.correlation_id) == [("OK", answer.relevant_id)]
     assert any(run.failure in each for each in own.errors)
+
+
+@pytest.mark.parametrize("turns", [0, TURNS], ids=["late", "early"])
+def test_a_stream_that_comes_again_goes_on_in_its_recording(own, talker, turns):
+    """Whether the recorder has seen the end of the one before, or has not had a turn since."""
+    first = talker.stopped_recording(10)
+    initial_term_id = first.publication.initial_term_id
+    order = talker.extend(0, IPC)
+    one = talker.client.add_exclusive_publication(continuing(first.end, initial_term_id), STREAM)
+    own.until(lambda: ("EXTEND", 0, first.end) in talker.about(order.correlation_id))
+    end = talker.publish(one, 10, first=10)
+    talker.recorded(0, end)
+    one.close()
+    other = talker.client.add_exclusive_publication(continuing(end, initial_term_id), STREAM)
+    for _ in range(turns):
+        own.archive._recorder.do_work(own.clock.now_ns())
+    last = talker.publish(other, 10, first=20)
+    talker.recorded(0, last)
+    assert talker.about(order.correlation_id) == [
+        ("OK", order.relevant_id), ("EXTEND", 0, first.end), ("STOP", 0, end), ("EXTEND", 0, end)
+    ]  # fmt: skip

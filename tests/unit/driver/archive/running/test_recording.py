@@ -9,7 +9,6 @@ import pytest
 
 from driver.archive.protocol.codes import BooleanType, SourceLocation
 from driver.archive.protocol.requests import (
-    ExtendRecordingRequest2,
     ListRecordingSubscriptionsRequest,
     StopRecordingByIdentityRequest,
     StopRecordingRequest,
@@ -20,7 +19,14 @@ from driver.archive.storage import sync
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.segment_file import segments_of
 from tests.unit.driver.archive.running.own_archive import SEGMENT, Err, Ok, own_archive
-from tests.unit.driver.archive.running.own_stream import FRAME, IPC, STREAM, Reader, message
+from tests.unit.driver.archive.running.own_stream import (
+    FRAME,
+    IPC,
+    STREAM,
+    Reader,
+    continuing,
+    message,
+)
 
 UDP = "aeron:udp?endpoint=10.0.0.1:20121|term-length=64k"
 
@@ -234,36 +240,21 @@ def test_a_full_disk_ends_a_recording_and_harms_no_other(tmp_path, monkeypatch):
 # --- extend ------------------------------------------------------------------------------------
 
 
-def extend(talker, recording_id, channel, stream=STREAM, *, auto_stop=False):
-    return talker.ask(
-        ExtendRecordingRequest2, recording_id=recording_id, stream_id=stream,
-        source_location=SourceLocation.LOCAL, auto_stop=BooleanType(auto_stop), channel=channel,
-    )  # fmt: skip
-
-
-def continuing(position, initial_term_id, *, mtu=1408, term=65_536):
-    count, offset = divmod(position, term)
-    return (
-        f"aeron:ipc?init-term-id={initial_term_id}|term-id={initial_term_id + count}"
-        f"|term-offset={offset}|term-length={term}|mtu={mtu}"
-    )
-
-
 def test_what_cannot_be_extended_is_refused(own, talker):
-    assert extend(talker, 7, IPC) == Err(5)
+    assert talker.extend(7, IPC) == Err(5)
     talker.stopped_recording()
-    assert extend(talker, 0, IPC, stream=STREAM + 1) == Err(5)
+    assert talker.extend(0, IPC, stream=STREAM + 1) == Err(5)
     talker.start(stream=STREAM + 1)
     talker.client.add_exclusive_publication(IPC, STREAM + 1)
     own.until(lambda: talker.signals()[-1][:2] == ("START", 1))
-    assert extend(talker, 1, IPC + "|session-id=3", stream=STREAM + 1) == Err(2)
+    assert talker.extend(1, IPC + "|session-id=3", stream=STREAM + 1) == Err(2)
 
 
 @pytest.mark.parametrize("change", ["position", "mtu", "term", "initial"])
 def test_an_image_that_does_not_continue_is_a_second_answer(own, talker, change):
     end = talker.stopped_recording().end
     initial = descriptor(own).initial_term_id
-    answer = extend(talker, 0, IPC)
+    answer = talker.extend(0, IPC)
     channel = {
         "position": continuing(end + 64, initial),
         "mtu": continuing(end, initial, mtu=2048),
@@ -280,7 +271,7 @@ def test_an_image_that_does_not_continue_is_a_second_answer(own, talker, change)
 def test_an_extended_recording_is_one_stream(own, talker):
     first = talker.stopped_recording(100)
     before = descriptor(own)
-    answer = extend(talker, 0, IPC)
+    answer = talker.extend(0, IPC)
     assert answer == Ok(answer.relevant_id)
     channel = continuing(first.end, before.initial_term_id)
     publication = talker.client.add_exclusive_publication(channel, STREAM)
@@ -304,7 +295,7 @@ def test_a_recording_goes_on_where_it_was_truncated(own, talker):
     talker.stopped_recording(20)
     cut = 10 * FRAME
     assert talker.ask(TruncateRecordingRequest, recording_id=0, position=cut) == Ok(0)
-    answer = extend(talker, 0, IPC)
+    answer = talker.extend(0, IPC)
     channel = continuing(cut, descriptor(own).initial_term_id)
     talker.client.add_exclusive_publication(channel, STREAM)
     own.until(lambda: ("EXTEND", 0, cut) in talker.about(answer.correlation_id))
