@@ -113,7 +113,7 @@ def impatient(archives, kind):
     settings = {
         "aeron.archive.connect.timeout": "1s",
         "aeron.archive.session.liveness.check.interval": "100ms",
-        "aeron.archive.message.timeout": "2s",
+        "aeron.archive.message.timeout": "1s",
     }
     return archives.shared(kind, "impatient", settings)
 
