@@ -1,21 +1,24 @@
 """Archives as processes, Java's and ours, started with the same settings by the same names.
 
     java    the archive of the jar that AERON_ALL_JAR names, with Java's media driver
-    ours    python -m driver.archive run --with-driver
+    ours    python -m driver.archive run, and python -m driver beside it
 
-Each has a folder of its own: DIR/aeron of the driver, DIR/archive of the recordings, DIR/log.txt.
+Ours are forked from an interpreter that has imported them: to start one takes longer than most of
+these tests, and `test_server_process.py` does it as a user would. Each has a folder of its own:
+DIR/aeron of the driver, DIR/archive of the recordings, DIR/log.txt.
 """
 
 import itertools
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from driver.client import Aeron, ClientContext
+from harness.orchestrate import nursery
+from harness.orchestrate.process import LocalProcess
 from tests.peer.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,13 +85,13 @@ def _settings(folder, port):
 
 
 class Archive:
-    """One archive with its driver, as a process."""
+    """One archive with its driver: one process of Java, or two of ours."""
 
     def __init__(self, kind, folder, settings=None, class_path=()):
         self.kind, self.folder, self.port = kind, folder, free_port()
         self.settings = _settings(folder, self.port) | (settings or {})
         self._class_path = class_path
-        self._process = self._aeron = None
+        self._processes, self._aeron = [], None
 
     @property
     def directory(self):
@@ -100,32 +103,49 @@ class Archive:
 
     @property
     def is_alive(self):
-        """Whether the process runs, and our client of its driver with it."""
+        """Whether it runs, and our client of its driver with it."""
         is_lost = self._aeron is not None and self._aeron.is_closed
-        return self._process is not None and self._process.poll() is None and not is_lost
+        codes = [each.poll() for each in self._processes]
+        return set(codes) == {None} and not is_lost
+
+    @property
+    def _log_file(self):
+        return self.folder / "log.txt"
 
     @property
     def log(self):
-        return (self.folder / "log.txt").read_text(errors="replace")
+        return self._log_file.read_text(errors="replace")
 
     def launch(self):
-        """Start the process and do not wait for it."""
+        """Start it, once its driver is there, and do not wait for it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        environment = dict(os.environ)
+        self._log_file.touch()
         if self.kind == "java":
             path = os.pathsep.join((os.path.abspath(JAR), *map(str, self._class_path)))
             given = (f"-D{name}={value}" for name, value in self.settings.items())
             command = (*JAVA, *given, "-cp", path, "io.aeron.archive.ArchivingMediaDriver")
-        else:
-            command = (sys.executable, "-m", "driver.archive", "run", "--with-driver")
-            environment |= {
-                name.upper().replace(".", "_"): str(value) for name, value in self.settings.items()
-            }
-        with (self.folder / "log.txt").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+            self._processes = [
+                LocalProcess("java", command, env=os.environ, cwd=ROOT, log=self._log_file)
+            ]
+            return
+        driver = self._forked("driver")
+        self._processes = [driver]
+
+        def is_ready():
+            assert driver.poll() is None, f"the driver ended: {self.log[-3000:]}"
+            return f"driver ready pid={driver.pid} " in self.log
+
+        until(is_ready, "the driver")
+        self._processes.insert(0, self._forked("driver.archive", "run"))
+
+    def _forked(self, *words):
+        settings = {
+            name.upper().replace(".", "_"): str(value) for name, value in self.settings.items()
+        }
+        return nursery.spawn(
+            words[0], (sys.executable, "-m", *words), usual=os.environ, env=settings, cwd=ROOT,
+            log=self._log_file, network=None,
+        )  # fmt: skip
 
     def start(self):
         """Start it, and wait until clients can talk to it."""
@@ -133,16 +153,19 @@ class Archive:
         mark_file = self.directory / "archive-mark.dat"
 
         def is_ready():
-            assert self._process.poll() is None, f"{self.kind} archive ended: {self.log[-3000:]}"
+            assert self.is_alive, f"{self.kind} archive ended: {self.log[-3000:]}"
             return mark_file.exists() and mark_is_ready(mark_file)
 
         until(is_ready, f"the {self.kind} archive")
         return self
 
     def exit_code(self):
-        """Wait until it has ended by itself."""
-        until(lambda: self._process.poll() is not None, "the end of the archive")
-        return self._process.returncode
+        """Wait until it has ended by itself; its driver follows."""
+        archive, *driver = self._processes
+        until(lambda: archive.poll() is not None, "the end of the archive")
+        for each in driver:
+            _end(each, signal.SIGTERM)
+        return archive.poll()
 
     @property
     def aeron(self):
@@ -154,8 +177,10 @@ class Archive:
 
     def die(self):
         """End it without a chance to clean up, while clients are still there."""
-        self._process.kill()
-        self._process.wait()
+        archive, *driver = self._processes
+        _end(archive, signal.SIGKILL)
+        for each in driver:
+            _end(each, signal.SIGTERM)
 
     def kill(self):
         """End it without a chance to clean up."""
@@ -169,14 +194,16 @@ class Archive:
         if self._aeron is not None:
             self._aeron.close()
             self._aeron = None
-        if self._process is not None:
-            self._process.send_signal(number)
-            try:
-                self._process.wait(PATIENCE_S)
-            finally:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
+        for each in self._processes:
+            _end(each, number)
+        self._processes = []
+
+
+def _end(process, number):
+    process.tell(number)
+    if process.wait(PATIENCE_S) is None:
+        process.kill()
+        raise AssertionError(f"{process.name}: signal {number} did not end it")
 
 
 ACTIVITY_AT, VERSION_AT = 16, 8

@@ -146,6 +146,16 @@ class Conversation:
         self.ok(ArchiveIdRequest)
         return not any(self.heard(each) for each in correlation_ids)
 
+    def until_end(self):
+        """Hear all that comes until the archive has closed its response channel."""
+
+        def is_over():
+            self.poll()
+            return not self.subscription.images
+
+        until(is_over, "the end of the response channel")
+        return self.messages()
+
     def close(self):
         """Leave, as a client does."""
         if not self.publication.is_closed:

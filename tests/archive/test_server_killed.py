@@ -7,12 +7,15 @@ import pytest
 from tests.archive.server_killed import Killer
 
 
+@pytest.fixture(scope="module")
+def killer(tmp_path_factory):
+    made = Killer(tmp_path_factory.mktemp("killed"))
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("seed", range(2))
-def test_what_was_said_to_be_written_survives_a_kill(tmp_path, seed):
+def test_what_was_said_to_be_written_survives_a_kill(killer, seed):
     chance = random.Random(seed)
-    killer = Killer(tmp_path)
-    try:
-        moments = [killer.moment(chance) for _ in range(15)]
-    finally:
-        killer.close()
+    moments = [killer.moment(chance) for _ in range(15)]
     assert sum(each.position > 0 for each in moments) > 5

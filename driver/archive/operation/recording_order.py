@@ -32,6 +32,8 @@ class RecordingOrder:
     has_begun: bool = False
     "Whether anything was recorded yet."
     is_over: bool = False
+    is_held: bool = False
+    "Whether somebody has to say something, and to end it, before its streams' ends are told."
 
     @property
     def subscription_id(self) -> int:

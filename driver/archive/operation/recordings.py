@@ -30,7 +30,7 @@ from driver.archive.protocol.requests import (
     StopRecordingSubscriptionRequest,
 )
 from driver.archive.recording.recorder import Recorder
-from driver.archive.recording.recording_session import RecordingSession
+from driver.base.arith import I64_MAX
 from driver.base.errors import DriverError
 from driver.channel import uri
 from driver.client.image import Image
@@ -52,6 +52,7 @@ class Recordings:
         self._open: list[RecordingOrder] = []
         self._active: dict[int, ActiveRecording] = {}
         self._arrived: deque[tuple[RecordingOrder, Image]] = deque()
+        self._ended: list[ActiveRecording] = []
 
     # --- asked by others -----------------------------------------------------------------------
 
@@ -198,14 +199,36 @@ class Recordings:
     # --- its duty cycle ------------------------------------------------------------------------
 
     def do_work(self) -> int:
-        """Begin with new images, finish what has ended. Returns an amount of work."""
+        """Finish what has ended, begin with new images. Returns an amount of work."""
+        work_count = self._finish()
+        for _ in range(len(self._arrived)):
+            order, image = self._arrived.popleft()
+            if self._is_about_to_end(order.extended_id):
+                self._arrived.append((order, image))
+            else:
+                self._on_image(order, image)
+                work_count += 1
+        return work_count
+
+    def _is_about_to_end(self, recording_id: int | None) -> bool:
+        """Whether all that is missing is that the recorder sees the end of its stream."""
+        active = None if recording_id is None else self._active.get(recording_id)
+        return active is not None and (
+            active.image.is_closed or active.image.end_of_stream_position != I64_MAX
+        )
+
+    def _finish(self) -> int:
         work_count = 0
-        while self._arrived:
-            self._on_image(*self._arrived.popleft())
-            work_count += 1
         while (session := self._recorder.take_ended()) is not None:
-            self._on_ended(session)
-            work_count += 1
+            self._ended.append(
+                next(each for each in self._active.values() if each.session is session)
+            )
+        for active in tuple(self._ended):
+            is_held = active.order.is_held and not active.order.is_over
+            if not is_held or active.session.failure is not None:
+                self._ended.remove(active)
+                self._on_ended(active)
+                work_count += 1
         return work_count
 
     def _on_image(self, order: RecordingOrder, image: Image) -> None:
@@ -234,8 +257,7 @@ class Recordings:
         self._count()
         self._recorder.add(active.session)
 
-    def _on_ended(self, session: RecordingSession) -> None:
-        active = next(each for each in self._active.values() if each.session is session)
+    def _on_ended(self, active: ActiveRecording) -> None:
         order = active.order
         self._images.finish(active)
         del self._active[active.recording_id]

@@ -53,6 +53,8 @@ class Replay:
     publication_id: int
     run: ReplayRun | None = None
     replay_id: int = NULL_VALUE
+    is_aborted: bool = False
+    "Whether it was told to end; what goes wrong from then on, or just did, is nobody's failure."
 
     @property
     def recording_id(self) -> int:
@@ -175,7 +177,7 @@ class Replays:
         """End one replay, if there is one of that id."""
         for each in self._replays:
             if each.replay_id == request.replay_session_id and each.run is not None:
-                self._replayer.abort(each.run)
+                self._end(each, each.run)
         session.ok(request.correlation_id)
 
     def stop_all(self, session: ControlSession, request: StopAllReplaysRequest) -> None:
@@ -193,11 +195,15 @@ class Replays:
             if not is_meant(each):
                 continue
             if each.run is not None:
-                self._replayer.abort(each.run)
+                self._end(each, each.run)
             else:
                 self._facilities.client.abandon(each.publication_id)
                 self._replays.remove(each)
         self._count()
+
+    def _end(self, replay: Replay, run: ReplayRun) -> None:
+        replay.is_aborted = True
+        self._replayer.abort(run)
 
     # --- its duty cycle ------------------------------------------------------------------------
 
@@ -257,7 +263,8 @@ class Replays:
         self._count()
         if run.failure:
             self._facilities.errors.warn(run.failure)
-            replay.session.error(replay.correlation_id, run.failure, run.failure_code)
+            if not replay.is_aborted:
+                replay.session.error(replay.correlation_id, run.failure, run.failure_code)
 
     def _count(self) -> None:
         self._facilities.counters.replay_sessions.set(len(self._replays))

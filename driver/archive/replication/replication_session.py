@@ -252,6 +252,8 @@ class ReplicationSession(Inquiry):
             retained_channel.text(retained_channel.retained(channel)),
             retained_channel.stream_key(stream_id, channel),
             auto_stop=True, extended_id=self._destination_id,
+            # A recorder in a thread of its own may see the end of the replay before we do.
+            is_held=not self._channels.live_destination,
         )  # fmt: skip
         self._facilities.require_space()
         self._recordings.add(order)
@@ -312,7 +314,11 @@ class ReplicationSession(Inquiry):
 
     def _await_image(self) -> int:
         session_id = (self._replay_id + (1 << 31)) % (1 << 32) - (1 << 31)
-        self._image = self._subscription.image_by_session_id(session_id)
+        assert self._order is not None
+        recorded = (each.image for each in self._order.active)
+        found = (each for each in recorded if each.session_id == session_id)
+        # What is recorded may be over and gone before the answer to the request for it.
+        self._image = next(found, None) or self._subscription.image_by_session_id(session_id)
         if self._image is None:
             return self._require_time(f"no image of session {session_id}")
         is_live = bool(self._channels.live_destination)

@@ -8,6 +8,16 @@ from driver.client.context import ClientContext
 from tests.unit.driver.media_driver.invoked_driver import MS, lab
 
 
+def turns_until(turn, condition, turns):
+    """Take turns until something is so; returns what the condition came to."""
+    for _ in range(turns):
+        found = condition()
+        if found:
+            return found
+        turn()
+    raise AssertionError(f"not within {turns} turns")
+
+
 class World:
     """One driver and its clients, on one hand-moved clock."""
 
@@ -30,12 +40,7 @@ class World:
 
     def until(self, condition, turns=3_000):
         """Take turns until something is so."""
-        for _ in range(turns):
-            found = condition()
-            if found:
-                return found
-            self.both(1)
-        raise AssertionError(f"not within {turns} turns")
+        return turns_until(lambda: self.both(1), condition, turns)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from driver.archive.protocol.requests import AuthConnectRequest
 from driver.archive.protocol.responses import ControlResponse
 from driver.base import system
 from driver.client import FragmentAssembler
-from tests.unit.driver.client.invoked_client import world
+from tests.unit.driver.client.invoked_client import turns_until, world
 from tests.unit.driver.media_driver.invoked_driver import MS
 
 CHANNEL = "aeron:ipc"
@@ -112,12 +112,7 @@ class Stage:
         return Connecting(self.aeron, self.context(**settings), self.clock)
 
     def until(self, condition, turns=5_000):
-        for _ in range(turns):
-            found = condition()
-            if found:
-                return found
-            self.turn(0)
-        raise AssertionError(f"not within {turns} turns")
+        return turns_until(lambda: self.turn(0), condition, turns)
 
 
 @contextmanager

@@ -15,11 +15,11 @@ from driver.archive.running.archive import Archive
 from driver.archive.running.chance import Chance
 from driver.archive.settings.archive_settings import INVOKER, ArchiveSettings
 from driver.client.assembler import FragmentAssembler
-from tests.unit.driver.client.invoked_client import world
+from tests.unit.driver.archive.running.own_stream import Recorder
+from tests.unit.driver.client.invoked_client import turns_until, world
 
 LOCAL = "aeron:ipc?term-length=64k"
 CONTROL_STREAM, RESPONSE_STREAM = 10, 20
-STREAM = 1001
 SEGMENT = 131_072
 
 
@@ -34,7 +34,7 @@ def settings(folder, **changed):
     return replace(made, **changed)
 
 
-class Talker:
+class Talker(Recorder):
     """A client's end of a control session."""
 
     def __init__(
@@ -191,12 +191,7 @@ class Own:
             self.step(step_ns)
 
     def until(self, condition, turns=3_000):
-        for _ in range(turns):
-            found = condition()
-            if found:
-                return found
-            self.step()
-        raise AssertionError(f"not within {turns} turns")
+        return turns_until(self.step, condition, turns)
 
     def talk(self, **changed):
         """A client with a session; of another archive by its stream."""

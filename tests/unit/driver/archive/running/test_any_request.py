@@ -10,17 +10,8 @@ from driver.archive.protocol.codec import encode
 from driver.archive.protocol.layout import BY_TEMPLATE_ID, Message
 from driver.archive.protocol.requests import ArchiveIdRequest, StartPositionRequest
 from driver.archive.tool.program import main
-from tests.unit.driver.archive.running.own_archive import STREAM, Ok, Talker, own_archive
-from tests.unit.driver.archive.running.own_stream import (
-    FRAME,
-    IPC,
-    Reader,
-    ask_replay,
-    message,
-    publish,
-    start,
-    stopped_recording,
-)
+from tests.unit.driver.archive.running.own_archive import Ok, Talker, own_archive
+from tests.unit.driver.archive.running.own_stream import FRAME, IPC, STREAM, Reader, message
 
 REQUESTS = [
     kind for kind in BY_TEMPLATE_ID.values()
@@ -100,11 +91,11 @@ def test_requests_of_any_content_leave_the_archive_whole(tmp_path, monkeypatch, 
     chance = random.Random(seed)
     with own_archive(tmp_path, monkeypatch) as own:
         talker, other = own.talk(), own.talk(response_stream=21)
-        stopped_recording(own, talker, 20)
-        stopped_recording(own, talker, 200, stream=STREAM + 1)
-        start(talker, stream=STREAM + 2)
+        talker.stopped_recording(20)
+        talker.stopped_recording(200, stream=STREAM + 1)
+        talker.start(stream=STREAM + 2)
         publication = talker.client.add_exclusive_publication(IPC, STREAM + 2)
-        publish(own, publication, 20)
+        talker.publish(publication, 20)
         kinds = [kind for kind in REQUESTS if kind is not requests.CloseSessionRequest]
         contents = (
             encode(any_request(chance, chance.choice(kinds), talker.session_id)) for _ in range(400)
@@ -122,7 +113,7 @@ def test_damaged_messages_of_a_stranger_change_nothing(tmp_path, monkeypatch, se
     chance = random.Random(100 + seed)
     with own_archive(tmp_path, monkeypatch) as own:
         talker, stranger = own.talk(), own.talk(response_stream=21)
-        stopped_recording(own, talker, 20)
+        talker.stopped_recording(20)
         before = (tmp_path / "archive" / "archive.catalog").read_bytes()
         kinds = [
             kind for kind in BY_TEMPLATE_ID.values()
@@ -136,8 +127,8 @@ def test_damaged_messages_of_a_stranger_change_nothing(tmp_path, monkeypatch, se
         own.run_for(6_000_000_000)
         assert talker.ask(StartPositionRequest, recording_id=0) == Ok(0)
         assert (tmp_path / "archive" / "archive.catalog").read_bytes() == before
-        reader = Reader(own, talker)
-        ask_replay(talker, 0)
+        reader = Reader(talker)
+        talker.ask_replay(0)
         assert reader.until_end() == [message(number) for number in range(20)]
         own.run_for(6_000_000_000)
         sessions = [each for each in talker.client.counters if each.type_id == 113]

@@ -16,15 +16,8 @@ from driver.archive.protocol.requests import (
 )
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.catalog_writer import CatalogWriter
-from tests.unit.driver.archive.running.own_archive import SEGMENT, STREAM, Err, Ok, own_archive
-from tests.unit.driver.archive.running.own_stream import (
-    IPC,
-    Reader,
-    ask_replay,
-    publish,
-    recorded,
-    start,
-)
+from tests.unit.driver.archive.running.own_archive import SEGMENT, Err, Ok, own_archive
+from tests.unit.driver.archive.running.own_stream import Reader
 from tests.unit.driver.archive.storage import own_recording
 
 TERM = own_recording.TERM
@@ -122,8 +115,8 @@ def test_truncating_ends_replays_first(made, tmp_path, monkeypatch):
     made.add(0, THREE)
     with own_archive(tmp_path, monkeypatch) as own:
         talker = own.talk()
-        reader = Reader(own, talker)
-        ask_replay(talker, 0)
+        reader = Reader(talker)
+        talker.ask_replay(0)
         reader.until(lambda: reader.seen)
         answer = talker.ask(TruncateRecordingRequest, recording_id=0, position=1024)
         assert answer == Ok(2)
@@ -131,14 +124,10 @@ def test_truncating_ends_replays_first(made, tmp_path, monkeypatch):
         own.until(lambda: not reader.subscription.images)
 
 
-def test_what_goes_on_is_neither_truncated_nor_purged(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        start(talker)
-        talker.client.add_exclusive_publication(IPC, STREAM)
-        own.until(talker.signals)
-        assert talker.ask(TruncateRecordingRequest, recording_id=0, position=0) == Err(2)
-        assert talker.ask(PurgeRecordingRequest, recording_id=0) == Err(2)
+def test_what_goes_on_is_neither_truncated_nor_purged(own, talker):
+    talker.live_recording()
+    assert talker.ask(TruncateRecordingRequest, recording_id=0, position=0) == Err(2)
+    assert talker.ask(PurgeRecordingRequest, recording_id=0) == Err(2)
 
 
 def test_a_recording_is_purged_when_nobody_reads_it(made, tmp_path, monkeypatch):
@@ -146,8 +135,8 @@ def test_a_recording_is_purged_when_nobody_reads_it(made, tmp_path, monkeypatch)
     (made.directory / "0-999424.rec.del").write_bytes(b"left by an older archive")
     with own_archive(tmp_path, monkeypatch) as own:
         talker = own.talk()
-        reader = Reader(own, talker)
-        ask_replay(talker, 0)
+        reader = Reader(talker)
+        talker.ask_replay(0)
         reader.until(lambda: reader.seen)
         assert talker.ask(PurgeRecordingRequest, recording_id=0) == Err(2)
         reader.until_end()
@@ -182,7 +171,7 @@ def test_files_are_detached_and_attached(made, tmp_path, monkeypatch):
         assert talker.ask(DetachSegmentsRequest, **wanted) == Ok(0)
         assert made.range() == (2 * SEGMENT, THREE)
         assert made.files() == names(0, SEGMENT, 2 * SEGMENT)
-        assert ask_replay(talker, 0, position=4096) == Err(16)
+        assert talker.ask_replay(0, position=4096) == Err(16)
         assert talker.ask(AttachSegmentsRequest, recording_id=0) == Ok(2)
         assert made.range() == (4096, THREE)
         assert talker.ask(AttachSegmentsRequest, recording_id=0) == Ok(0)
@@ -260,16 +249,11 @@ def test_bases_follow_the_term_of_the_start(made, tmp_path, monkeypatch):
             assert talker.ask(DetachSegmentsRequest, **wanted) == expected
 
 
-def test_a_live_recording_is_detached_behind_where_it_is(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        start(talker)
-        publication = talker.client.add_exclusive_publication(IPC, STREAM)
-        own.until(talker.signals)
-        recorded(own, talker, 0, publish(own, publication, 150))
-        for position, expected in ((2 * SEGMENT, Err(0)), (SEGMENT, Ok(0))):
-            wanted = {"recording_id": 0, "new_start_position": position}
-            assert talker.ask(DetachSegmentsRequest, **wanted) == expected
+def test_a_live_recording_is_detached_behind_where_it_is(own, talker):
+    talker.live_recording(150)
+    for position, expected in ((2 * SEGMENT, Err(0)), (SEGMENT, Ok(0))):
+        wanted = {"recording_id": 0, "new_start_position": position}
+        assert talker.ask(DetachSegmentsRequest, **wanted) == expected
 
 
 @pytest.mark.parametrize("is_before", [True, False])
@@ -288,8 +272,8 @@ def test_segments_are_migrated(made, tmp_path, monkeypatch, is_before):
         bases = (0, SEGMENT, 2 * SEGMENT)
         left = (*bases, 3 * SEGMENT) if is_before else bases
         assert made.files(destination) == names(*left, recording_id=destination)
-        reader = Reader(own, talker)
-        ask_replay(talker, destination)
+        reader = Reader(talker)
+        talker.ask_replay(destination)
         assert len(reader.until_end()) == 3 * SEGMENT // 1024
 
 

@@ -17,15 +17,8 @@ from driver.archive.protocol.requests import (
     UpdateChannelRequest,
 )
 from driver.archive.storage.catalog_writer import CatalogWriter
-from tests.unit.driver.archive.running.own_archive import STREAM, Err, Ok, own_archive
-from tests.unit.driver.archive.running.own_stream import (
-    FRAME,
-    IPC,
-    publish,
-    recorded,
-    start,
-    stopped_recording,
-)
+from tests.unit.driver.archive.running.own_archive import Err, Ok, own_archive
+from tests.unit.driver.archive.running.own_stream import FRAME
 from tests.unit.driver.archive.storage import own_recording
 
 UNKNOWN = "RECORDING_UNKNOWN"
@@ -142,42 +135,38 @@ def test_the_newest_that_matches_is_found(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("index", "count"), [(-1, 1), (2, 1), (0, 0), (0, -1)])
-def test_subscriptions_beyond_range_are_unknown(tmp_path, monkeypatch, index, count):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        for stream in (1, 2):
-            start(talker, stream=stream)
-        answer = talker.ask(
-            ListRecordingSubscriptionsRequest, pseudo_index=index, subscription_count=count,
-            apply_stream_id=BooleanType.FALSE, stream_id=0, channel="",
-        )  # fmt: skip
-        assert answer.code == ControlResponseCode.SUBSCRIPTION_UNKNOWN
+def test_subscriptions_beyond_range_are_unknown(talker, index, count):
+    for stream in (1, 2):
+        talker.start(stream=stream)
+    answer = talker.ask(
+        ListRecordingSubscriptionsRequest, pseudo_index=index, subscription_count=count,
+        apply_stream_id=BooleanType.FALSE, stream_id=0, channel="",
+    )  # fmt: skip
+    assert answer.code == ControlResponseCode.SUBSCRIPTION_UNKNOWN
 
 
-def test_subscriptions_are_listed_by_stream_and_text(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        for stream in (1, 2, 3):
-            start(talker, stream=stream)
+def test_subscriptions_are_listed_by_stream_and_text(own, talker):
+    for stream in (1, 2, 3):
+        talker.start(stream=stream)
 
-        def streams(**values):
-            wanted = {
-                "pseudo_index": 0, "subscription_count": 9, "stream_id": 2, "channel": "ipc",
-                "apply_stream_id": BooleanType.FALSE,
-            } | values  # fmt: skip
-            asked = talker.send(ListRecordingSubscriptionsRequest, **wanted)
-            for _ in range(50):
-                own.step()
-            return [
-                getattr(each, "stream_id", "end")
-                for each in talker.said if each.correlation_id == asked
-            ]  # fmt: skip
+    def streams(**values):
+        wanted = {
+            "pseudo_index": 0, "subscription_count": 9, "stream_id": 2, "channel": "ipc",
+            "apply_stream_id": BooleanType.FALSE,
+        } | values  # fmt: skip
+        asked = talker.send(ListRecordingSubscriptionsRequest, **wanted)
+        for _ in range(50):
+            own.step()
+        return [
+            getattr(each, "stream_id", "end")
+            for each in talker.said if each.correlation_id == asked
+        ]  # fmt: skip
 
-        assert streams() == [1, 2, 3, "end"]
-        assert streams(subscription_count=2) == [1, 2]
-        assert streams(pseudo_index=1) == [2, 3, "end"]
-        assert streams(apply_stream_id=BooleanType.TRUE) == [2, "end"]
-        assert streams(channel="udp") == ["end"]
+    assert streams() == [1, 2, 3, "end"]
+    assert streams(subscription_count=2) == [1, 2]
+    assert streams(pseudo_index=1) == [2, 3, "end"]
+    assert streams(apply_stream_id=BooleanType.TRUE) == [2, "end"]
+    assert streams(channel="udp") == ["end"]
 
 
 def positions(talker, recording_id=0):
@@ -190,18 +179,12 @@ def positions(talker, recording_id=0):
     ]  # fmt: skip
 
 
-def test_positions_while_it_goes_on_and_after(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        start(talker)
-        publication = talker.client.add_exclusive_publication(IPC, STREAM)
-        own.until(talker.signals)
-        end = publish(own, publication, 7)
-        recorded(own, talker, 0, end)
-        assert positions(talker) == [0, -1, 7 * FRAME, 7 * FRAME]
-        publication.close()
-        own.until(lambda: ("STOP", 0, end) in talker.signals())
-        assert positions(talker) == [0, end, -1, end]
+def test_positions_while_it_goes_on_and_after(own, talker):
+    live = talker.live_recording(7)
+    assert positions(talker) == [0, -1, 7 * FRAME, 7 * FRAME]
+    live.publication.close()
+    own.until(lambda: ("STOP", 0, live.end) in talker.signals())
+    assert positions(talker) == [0, live.end, -1, live.end]
 
 
 @pytest.mark.parametrize(
@@ -211,11 +194,9 @@ def test_positions_while_it_goes_on_and_after(tmp_path, monkeypatch):
         MaxRecordedPositionRequest,
     ],
 )  # fmt: skip
-def test_positions_of_what_is_not_there_are_refused(tmp_path, monkeypatch, kind):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        for recording_id in (0, -1, 1 << 62):
-            assert talker.ask(kind, recording_id=recording_id) == Err(5)
+def test_positions_of_what_is_not_there_are_refused(talker, kind):
+    for recording_id in (0, -1, 1 << 62):
+        assert talker.ask(kind, recording_id=recording_id) == Err(5)
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:ipc?alias=" + "x" * 2000])
@@ -232,11 +213,9 @@ def test_a_channel_is_changed_in_place(tmp_path, monkeypatch, channel):
         assert told(talker, UpdateChannelRequest, recording_id=1, channel="rubbish") == []
 
 
-def test_what_was_purged_is_not_listed(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        stopped_recording(own, talker)
-        talker.ask(PurgeRecordingRequest, recording_id=0)
-        values = {"from_recording_id": 0, "record_count": 9}
-        assert told(talker, ListRecordingsRequest, **values) == [(UNKNOWN, 0)]
-        assert stopped_recording(own, talker)[0] == 1
+def test_what_was_purged_is_not_listed(own, talker):
+    talker.stopped_recording()
+    talker.ask(PurgeRecordingRequest, recording_id=0)
+    values = {"from_recording_id": 0, "record_count": 9}
+    assert told(talker, ListRecordingsRequest, **values) == [(UNKNOWN, 0)]
+    assert talker.stopped_recording().recording_id == 1

@@ -2,78 +2,23 @@
 
 import pytest
 
-from driver.archive.protocol.replication import ReplicateRequest2, StopReplicationRequest
-from driver.archive.protocol.requests import (
-    ArchiveIdRequest,
-    StopRecordingSubscriptionRequest,
-    TruncateRecordingRequest,
-)
+from driver.archive.protocol.replication import StopReplicationRequest
+from driver.archive.protocol.requests import TruncateRecordingRequest
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.segment_file import segments_of
-from tests.unit.driver.archive.running.own_archive import (
-    LOCAL,
-    STREAM,
-    Err,
-    Ok,
-    own_archive,
-    short,
+from tests.unit.driver.archive.running.own_archive import Err, Ok, short
+from tests.unit.driver.archive.running.own_copy import (
+    LINGERED,
+    SOURCE_ID,
+    UDP,
+    replicate,
+    told,
+    until_end,
 )
-from tests.unit.driver.archive.running.own_stream import (
-    FRAME,
-    IPC,
-    Reader,
-    ask_replay,
-    message,
-    publish,
-    recorded,
-    start,
-    stopped_recording,
-)
+from tests.unit.driver.archive.running.own_stream import FRAME, IPC, STREAM, Reader, message
 
-SOURCE_ID = 78
-SOURCE_STREAM = 110
-SOURCE_RESPONSES = 120
 SECOND = 1_000_000_000
-LINGERED = 10 * SECOND
-"""Until a closed publication's session may be another's at the same driver."""
-UDP = "aeron:udp?endpoint=10.0.0.1:20700"
 LIVE = "aeron:udp?control-mode=dynamic|control=10.0.0.1:20800|term-length=64k"
-
-
-@pytest.fixture
-def two(tmp_path, monkeypatch):
-    """(own, who talks to the destination, who talks to the source)."""
-    with own_archive(
-        tmp_path, monkeypatch, control_response_channel=LOCAL, replication_channel=UDP
-    ) as own:
-        own.beside("source", local_control_stream_id=SOURCE_STREAM, archive_id=SOURCE_ID)
-        source = own.talk(stream=SOURCE_STREAM, response_stream=SOURCE_RESPONSES)
-        assert source.ask(ArchiveIdRequest) == Ok(SOURCE_ID)
-        yield own, own.talk(), source
-
-
-def replicate(talker, source_id=0, **changed):
-    values = {
-        "src_recording_id": source_id, "dst_recording_id": -1, "stop_position": -1,
-        "channel_tag_id": -1, "subscription_tag_id": -1, "src_control_stream_id": SOURCE_STREAM,
-        "file_io_max_length": -1, "replication_session_id": -1, "src_control_channel": LOCAL,
-        "live_destination": "", "replication_channel": "", "encoded_credentials": b"",
-        "src_response_channel": "",
-    } | changed  # fmt: skip
-    return talker.ask(ReplicateRequest2, **values)
-
-
-def told(talker, replication_id):
-    """What was said of a replication, without the subscription's id."""
-    return [
-        ("OK",) if each[0] == "OK" else each for each in talker.about(replication_id)
-    ]  # fmt: skip
-
-
-def until_end(own, talker, replication_id, last="REPLICATE_END"):
-    own.until(lambda: any(each[0] == last for each in talker.about(replication_id)), turns=20_000)
-    own.run_for(100_000_000)
-    return told(talker, replication_id)
 
 
 def entry(folder, recording_id=0):
@@ -88,7 +33,7 @@ def content(folder, recording_id=0):
 @pytest.mark.parametrize("channel", [UDP, "aeron:ipc"])
 def test_a_stopped_recording_is_copied_byte_by_byte(two, tmp_path, channel):
     own, talker, source = two
-    _, end, _ = stopped_recording(own, source, 300, archive_id=SOURCE_ID)
+    end = source.stopped_recording(300, archive_id=SOURCE_ID).end
     own.run_for(LINGERED)
     answer = replicate(talker, replication_channel=channel)
     assert until_end(own, talker, answer.relevant_id, "STOP") == [
@@ -99,8 +44,8 @@ def test_a_stopped_recording_is_copied_byte_by_byte(two, tmp_path, channel):
     copy, original = entry(tmp_path / "archive"), entry(tmp_path / "source")
     assert copy.stop_position == original.stop_position
     assert copy.session_id == original.session_id
-    reader = Reader(own, talker)
-    ask_replay(talker, 0)
+    reader = Reader(talker)
+    talker.ask_replay(0)
     assert reader.until_end() == [message(number) for number in range(300)]
     again = replicate(talker, dst_recording_id=0)
     assert until_end(own, talker, again.relevant_id) == [
@@ -110,7 +55,7 @@ def test_a_stopped_recording_is_copied_byte_by_byte(two, tmp_path, channel):
 
 def test_a_copy_goes_on_where_it_was(two, tmp_path):
     own, talker, source = two
-    _, end, _ = stopped_recording(own, source, 300, archive_id=SOURCE_ID)
+    end = source.stopped_recording(300, archive_id=SOURCE_ID).end
     first = replicate(talker, stop_position=10 * FRAME)
     assert until_end(own, talker, first.relevant_id, "STOP") == [
         ("REPLICATE", 0, 0), ("OK",), ("EXTEND", 0, 0), ("REPLICATE_END", 0, -1),
@@ -127,10 +72,8 @@ def test_a_copy_goes_on_where_it_was(two, tmp_path):
 
 def test_an_empty_destination_becomes_the_copy(two, tmp_path):
     own, talker, source = two
-    _, end, _ = stopped_recording(
-        own, source, 10, channel=IPC + "|alias=theirs", archive_id=SOURCE_ID
-    )
-    stopped_recording(own, talker, 10)
+    end = source.stopped_recording(10, channel=IPC + "|alias=theirs", archive_id=SOURCE_ID).end
+    talker.stopped_recording(10)
     talker.ask(TruncateRecordingRequest, recording_id=0, position=0)
     answer = replicate(talker, dst_recording_id=0)
     assert until_end(own, talker, answer.relevant_id, "STOP")[-1] == ("STOP", 0, end)
@@ -139,7 +82,7 @@ def test_an_empty_destination_becomes_the_copy(two, tmp_path):
 
 def test_the_copys_session_is_chosen(two, tmp_path):
     own, talker, source = two
-    stopped_recording(own, source, 10, archive_id=SOURCE_ID)
+    source.stopped_recording(10, archive_id=SOURCE_ID)
     answer = replicate(talker, replication_session_id=777)
     until_end(own, talker, answer.relevant_id, "STOP")
     assert entry(tmp_path / "archive").session_id == 777
@@ -155,11 +98,9 @@ def test_an_unknown_source_is_told_with_the_replications_id(two):
 
 
 def test_what_cannot_be_a_destination_is_refused(two):
-    own, talker, _ = two
+    _, talker, _ = two
     assert replicate(talker, dst_recording_id=3) == Err(5)
-    start(talker)
-    talker.client.add_exclusive_publication(IPC, STREAM)
-    own.until(talker.signals)
+    talker.live_recording()
     assert replicate(talker, dst_recording_id=0) == Err(2)
 
 
@@ -190,7 +131,7 @@ def test_a_source_that_is_not_there_is_given_up(two):
 
 def test_blocks_must_hold_a_frame(two):
     own, talker, source = two
-    stopped_recording(own, source, 10, archive_id=SOURCE_ID)
+    source.stopped_recording(10, archive_id=SOURCE_ID)
     answer = replicate(talker, file_io_max_length=1024)
     assert until_end(own, talker, answer.relevant_id) == [
         ("ERROR", 0), ("REPLICATE_END", -1, -1)
@@ -199,15 +140,12 @@ def test_blocks_must_hold_a_frame(two):
 
 def test_a_live_source_is_followed_until_it_stops(two, tmp_path):
     own, talker, source = two
-    subscription = start(source)
-    publication = source.client.add_exclusive_publication(IPC, STREAM)
-    own.until(source.signals)
-    recorded(own, source, 0, publish(own, publication, 10), SOURCE_ID)
+    live = source.live_recording(10, archive_id=SOURCE_ID)
     answer = replicate(talker)
-    recorded(own, talker, 0, 10 * FRAME)
-    end = publish(own, publication, 10, first=10)
-    recorded(own, talker, 0, end)
-    source.ask(StopRecordingSubscriptionRequest, subscription_id=subscription.relevant_id)
+    talker.recorded(0, 10 * FRAME)
+    end = source.publish(live.publication, 10, first=10)
+    talker.recorded(0, end)
+    source.stop(live, end)
     found = until_end(own, talker, answer.relevant_id, "STOP")
     assert found[-2:] == [("REPLICATE_END", 0, -1), ("STOP", 0, end)]
     assert "SYNC" not in [each[0] for each in found]
@@ -216,10 +154,7 @@ def test_a_live_source_is_followed_until_it_stops(two, tmp_path):
 
 def test_a_replication_is_stopped(two):
     own, talker, source = two
-    start(source)
-    publication = source.client.add_exclusive_publication(IPC, STREAM)
-    own.until(source.signals)
-    publish(own, publication, 10)
+    source.live_recording(10, archive_id=SOURCE_ID)
     answer = replicate(talker)
     own.until(lambda: ("EXTEND", 0, 0) in talker.about(answer.relevant_id))
     own.run_for(SECOND)
@@ -231,7 +166,7 @@ def test_a_replication_is_stopped(two):
 
 def test_a_stopped_source_cannot_be_merged(two):
     own, talker, source = two
-    stopped_recording(own, source, 10, archive_id=SOURCE_ID)
+    source.stopped_recording(10, archive_id=SOURCE_ID)
     answer = replicate(talker, live_destination="aeron:udp?endpoint=10.0.0.1:20801")
     found = until_end(own, talker, answer.relevant_id)
     assert found == [("REPLICATE", 0, 0), ("ERROR", 0), ("REPLICATE_END", 0, -1)]
@@ -242,11 +177,11 @@ def test_a_copy_merges_with_the_live_stream_and_goes_on(two, tmp_path):
     publication = source.client.add_exclusive_publication(LIVE, STREAM)
     session = publication.session_id
     remote = f"aeron:udp?control-mode=dynamic|control=10.0.0.1:20800|session-id={session}"
-    start(source, LIVE + f"|session-id={session}|ssc=true")
+    source.start(LIVE + f"|session-id={session}|ssc=true")
     own.until(source.signals)
-    Reader(own, source, remote + "|endpoint=10.0.0.1:20802", STREAM)
+    Reader(source, remote + "|endpoint=10.0.0.1:20802", STREAM)
     own.until(lambda: publication.is_connected)
-    recorded(own, source, 0, publish(own, publication, 50), SOURCE_ID)
+    source.recorded(0, source.publish(publication, 50), SOURCE_ID)
     answer = replicate(
         talker,
         live_destination="aeron:udp?control=10.0.0.1:20800|endpoint=10.0.0.1:20801",
@@ -262,9 +197,9 @@ def test_a_copy_merges_with_the_live_stream_and_goes_on(two, tmp_path):
     own.until(is_merged, turns=5_000)
     found = [each[0] for each in talker.about(answer.relevant_id)]
     assert found == ["REPLICATE", "OK", "EXTEND", "MERGE", "REPLICATE_END"]
-    end = publish(own, publication, 20, first=sent[0])
-    recorded(own, talker, 0, end)
-    recorded(own, source, 0, end, SOURCE_ID)
+    end = source.publish(publication, 20, first=sent[0])
+    talker.recorded(0, end)
+    source.recorded(0, end, SOURCE_ID)
     length = end - end % FRAME
     assert content(tmp_path / "archive")[0][:length] == content(tmp_path / "source")[0][:length]
     assert short(talker.said[-1])[0] != "STOP"

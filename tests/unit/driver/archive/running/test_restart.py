@@ -14,18 +14,8 @@ from driver.archive.storage import mark_file
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.mark_file import ActiveArchiveError, read_header
 from driver.base.errors import ConfigurationError, StorageError
-from tests.unit.driver.archive.running.own_archive import STREAM, Ok, own_archive, settings
-from tests.unit.driver.archive.running.own_stream import (
-    FRAME,
-    IPC,
-    Reader,
-    ask_replay,
-    message,
-    publish,
-    recorded,
-    start,
-    stopped_recording,
-)
+from tests.unit.driver.archive.running.own_archive import Ok, own_archive, settings
+from tests.unit.driver.archive.running.own_stream import FRAME, STREAM, Reader, message
 from tests.unit.driver.archive.storage import own_recording
 from tests.unit.driver.client.invoked_client import world
 
@@ -37,11 +27,7 @@ def killed_archive(tmp_path, monkeypatch, count):
     """What an archive leaves that is killed while it records: (own, its folder)."""
     with own_archive(tmp_path, monkeypatch) as own:
         talker = own.talk()
-        start(talker)
-        publication = talker.client.add_exclusive_publication(IPC, STREAM)
-        own.until(talker.signals)
-        if count:
-            recorded(own, talker, 0, publish(own, publication, count))
+        talker.live_recording(count)
         shutil.copytree(own.directory, tmp_path / "killed")
         yield own
 
@@ -59,8 +45,8 @@ def test_one_that_was_killed_is_given_up_after_a_while(tmp_path, monkeypatch):
         assert found.stop_position == 3 * 65_536 + 14 * FRAME
         assert found.stop_timestamp > found.start_timestamp + 9_000
         talker = own.talk(stream=110, response_stream=120)
-        reader = Reader(own, talker)
-        ask_replay(talker, 0)
+        reader = Reader(talker)
+        talker.ask_replay(0)
         assert reader.until_end() == [message(number) for number in range(200)]
 
 
@@ -86,45 +72,37 @@ def test_a_last_frame_that_may_be_torn_is_left_to_a_person(tmp_path, monkeypatch
         assert read_header(tmp_path / "killed" / mark_file.FILE_NAME).activity_timestamp == -1
 
 
-def test_one_that_ended_in_good_order_starts_again_at_once(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        start(talker)
-        publication = talker.client.add_exclusive_publication(IPC, STREAM)
-        own.until(talker.signals)
-        end = publish(own, publication, 5)
-        recorded(own, talker, 0, end)
-        own.end()
-        own.archive.close()
-        assert talker.signals()[-1] == (RecordingSignal.STOP.name, 0, end)
-        assert read_header(own.directory / mark_file.FILE_NAME).activity_timestamp == -1
+def test_one_that_ended_in_good_order_starts_again_at_once(own, talker):
+    end = talker.live_recording(5).end
+    own.end()
+    own.archive.close()
+    assert talker.signals()[-1] == (RecordingSignal.STOP.name, 0, end)
+    assert read_header(own.directory / mark_file.FILE_NAME).activity_timestamp == -1
+    own.start()
+    assert own.talk(response_stream=21).ask(ArchiveIdRequest) == Ok(77)
+    with Catalog(own.directory) as catalog:
+        assert catalog.descriptor(0).stop_position == end
+
+
+def test_two_archives_do_not_share_a_directory_nor_an_id(own):
+    own.run_for(2 * LIVENESS_NS, 500_000_000)
+    with pytest.raises(ActiveArchiveError):
+        own.beside("archive", archive_id=9)
+    with pytest.raises(ConfigurationError, match="AERON_ARCHIVE_ID is 77"):
+        own.beside("other")
+    assert own.talk().ask(ArchiveIdRequest) == Ok(77)
+
+
+def test_what_is_deleted_on_start_is_the_archives_own(own):
+    own.talk().stopped_recording(5)
+    own.end()
+    (own.directory / "precious.txt").write_text("mine")
+    own.settings = replace(own.settings, dir_delete_on_start=True)
+    own.start()
+    assert [each.name for each in own.directory.glob("*.rec")] == []
+    assert (own.directory / "precious.txt").read_text() == "mine"
+    with pytest.raises(ActiveArchiveError, match="not emptied"):
         own.start()
-        assert own.talk(response_stream=21).ask(ArchiveIdRequest) == Ok(77)
-        with Catalog(own.directory) as catalog:
-            assert catalog.descriptor(0).stop_position == end
-
-
-def test_two_archives_do_not_share_a_directory_nor_an_id(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        own.run_for(2 * LIVENESS_NS, 500_000_000)
-        with pytest.raises(ActiveArchiveError):
-            own.beside("archive", archive_id=9)
-        with pytest.raises(ConfigurationError, match="AERON_ARCHIVE_ID is 77"):
-            own.beside("other")
-        assert own.talk().ask(ArchiveIdRequest) == Ok(77)
-
-
-def test_what_is_deleted_on_start_is_the_archives_own(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        stopped_recording(own, own.talk(), 5)
-        own.end()
-        (own.directory / "precious.txt").write_text("mine")
-        own.settings = replace(own.settings, dir_delete_on_start=True)
-        own.start()
-        assert [each.name for each in own.directory.glob("*.rec")] == []
-        assert (own.directory / "precious.txt").read_text() == "mine"
-        with pytest.raises(ActiveArchiveError, match="not emptied"):
-            own.start()
 
 
 def test_a_damaged_catalog_is_not_started_on(tmp_path, monkeypatch):
@@ -139,18 +117,16 @@ def test_a_damaged_catalog_is_not_started_on(tmp_path, monkeypatch):
     assert (folder / "archive.catalog").read_bytes() == b"\xff" * 4096
 
 
-def test_a_recording_whose_files_are_missing_leaves_the_others_alone(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        stopped_recording(own, talker, 5)
-        stopped_recording(own, talker, 5, stream=STREAM + 1)
-        (own.directory / "0-0.rec").unlink()
-        own.end()
-        own.start()
-        again = own.talk(response_stream=21)
-        reader = Reader(own, again)
-        ask_replay(again, 1)
-        assert len(reader.until_end()) == 5
+def test_a_recording_whose_files_are_missing_leaves_the_others_alone(own, talker):
+    talker.stopped_recording(5)
+    talker.stopped_recording(5, stream=STREAM + 1)
+    (own.directory / "0-0.rec").unlink()
+    own.end()
+    own.start()
+    again = own.talk(response_stream=21)
+    reader = Reader(again)
+    again.ask_replay(1)
+    assert len(reader.until_end()) == 5
 
 
 def test_an_archive_ends_with_its_driver(tmp_path, monkeypatch):
@@ -182,7 +158,5 @@ def test_recordings_of_the_past_need_not_be_ours(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch) as own:
         # A file of an id that the catalog does not know is in the way of the first recording.
         talker = own.talk()
-        start(talker)
-        talker.client.add_exclusive_publication(IPC, STREAM)
-        own.until(talker.signals)
+        talker.live_recording()
         assert talker.signals() == [("START", 0, 0)]

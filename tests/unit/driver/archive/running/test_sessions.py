@@ -73,49 +73,44 @@ class Broken(Challenger):
         raise KeyError(action_id)
 
 
-def test_connect_is_answered_with_the_session_and_the_version(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = Talker(own)
-        answer = talker.connect()
-        assert answer.code == ControlResponseCode.OK
-        assert answer.relevant_id == answer.control_session_id
-        assert answer.version == PROTOCOL_VERSION
-        (counter,) = [each for each in talker.client.counters if each.type_id == 113]
-        assert counter.value == answer.control_session_id
-        assert counter.label.startswith("control-session: name=test sourceIdentity=aeron:ipc")
-        assert counter.label.endswith("archiveId=77")
-        assert counter.reference_id == talker.responses.images[0].correlation_id
+def test_connect_is_answered_with_the_session_and_the_version(own):
+    talker = Talker(own)
+    answer = talker.connect()
+    assert answer.code == ControlResponseCode.OK
+    assert answer.relevant_id == answer.control_session_id
+    assert answer.version == PROTOCOL_VERSION
+    (counter,) = [each for each in talker.client.counters if each.type_id == 113]
+    assert counter.value == answer.control_session_id
+    assert counter.label.startswith("control-session: name=test sourceIdentity=aeron:ipc")
+    assert counter.label.endswith("archiveId=77")
+    assert counter.reference_id == talker.responses.images[0].correlation_id
 
 
-def test_the_answer_is_repeated_until_the_first_request(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        own.run_for(1_500_000_000)
-        repeated = len(talker.said)
-        assert 7 <= repeated <= 9
-        talker.send(KeepAliveRequest)
-        own.run_for(SECOND)
-        assert len(talker.said) <= repeated + 1
+def test_the_answer_is_repeated_until_the_first_request(own, talker):
+    own.run_for(1_500_000_000)
+    repeated = len(talker.said)
+    assert 7 <= repeated <= 9
+    talker.send(KeepAliveRequest)
+    own.run_for(SECOND)
+    assert len(talker.said) <= repeated + 1
 
 
-def test_an_older_minor_version_is_served(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        answer = Talker(own).connect(version=semantic_version(1, 0, 0))
-        assert answer.code == ControlResponseCode.OK
+def test_an_older_minor_version_is_served(own):
+    answer = Talker(own).connect(version=semantic_version(1, 0, 0))
+    assert answer.code == ControlResponseCode.OK
 
 
-def test_another_major_version_is_refused_and_given_up(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = Talker(own)
-        answer = talker.connect(version=semantic_version(2, 0, 0))
-        assert answer.code == ControlResponseCode.ERROR
-        assert answer.relevant_id == answer.control_session_id
-        own.run_for(4 * SECOND)
-        assert len(talker.said) > 15
-        assert talker.requests.is_connected
-        own.until(lambda: not talker.responses.images)
-        own.until(lambda: not talker.requests.is_connected, turns=30_000)
-        assert not [each for each in talker.client.counters if each.type_id == 113]
+def test_another_major_version_is_refused_and_given_up(own):
+    talker = Talker(own)
+    answer = talker.connect(version=semantic_version(2, 0, 0))
+    assert answer.code == ControlResponseCode.ERROR
+    assert answer.relevant_id == answer.control_session_id
+    own.run_for(4 * SECOND)
+    assert len(talker.said) > 15
+    assert talker.requests.is_connected
+    own.until(lambda: not talker.responses.images)
+    own.until(lambda: not talker.requests.is_connected, turns=30_000)
+    assert not [each for each in talker.client.counters if each.type_id == 113]
 
 
 def test_rejected_credentials_are_told_until_the_time_is_up(tmp_path, monkeypatch):
@@ -161,60 +156,53 @@ def test_what_is_not_allowed_is_refused_and_the_session_goes_on(tmp_path, monkey
         assert talker.ask(ArchiveIdRequest) == Ok(77)
 
 
-def test_another_session_or_publication_gets_no_answer(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker, stranger = own.talk(), own.talk(response_stream=21)
-        own_id = talker.session_id
-        talker.session_id = own_id + 1_000
-        nobody = talker.send(ArchiveIdRequest)
-        talker.session_id = own_id
-        stranger.session_id = own_id
-        other = stranger.send(ArchiveIdRequest)
-        stranger.send(CloseSessionRequest)
-        assert talker.ask(ArchiveIdRequest) == Ok(77)
-        assert not talker.answers(nobody)
-        assert not talker.answers(other)
-        assert not stranger.answers(other)
+def test_another_session_or_publication_gets_no_answer(own):
+    talker, stranger = own.talk(), own.talk(response_stream=21)
+    own_id = talker.session_id
+    talker.session_id = own_id + 1_000
+    nobody = talker.send(ArchiveIdRequest)
+    talker.session_id = own_id
+    stranger.session_id = own_id
+    other = stranger.send(ArchiveIdRequest)
+    stranger.send(CloseSessionRequest)
+    assert talker.ask(ArchiveIdRequest) == Ok(77)
+    assert not talker.answers(nobody)
+    assert not talker.answers(other)
+    assert not stranger.answers(other)
 
 
-def test_an_idle_session_is_pinged_every_second(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        talker.ask(ArchiveIdRequest)
-        talker.pings = 0
-        own.run_for(5 * SECOND)
-        assert 4 <= talker.pings <= 5
+def test_an_idle_session_is_pinged_every_second(own, talker):
+    talker.ask(ArchiveIdRequest)
+    talker.pings = 0
+    own.run_for(5 * SECOND)
+    assert 4 <= talker.pings <= 5
 
 
-def test_a_closed_session_is_gone_without_an_answer(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        talker.ask(ArchiveIdRequest)
-        before = len(talker.said)
-        talker.send(CloseSessionRequest)
-        own.until(lambda: not talker.responses.images)
-        own.until(lambda: not [each for each in talker.client.counters if each.type_id == 113])
-        assert len(talker.said) == before
-        assert own.errors == []
+def test_a_closed_session_is_gone_without_an_answer(own, talker):
+    talker.ask(ArchiveIdRequest)
+    before = len(talker.said)
+    talker.send(CloseSessionRequest)
+    own.until(lambda: not talker.responses.images)
+    own.until(lambda: not [each for each in talker.client.counters if each.type_id == 113])
+    assert len(talker.said) == before
+    assert own.errors == []
 
 
-def test_a_client_that_takes_no_answers_for_too_long_is_given_up(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        own.talkers.remove(talker)
-        for _ in range(2_000):
-            talker.requests.offer(
-                encode(
-                    ListRecordingRequest(
-                        control_session_id=talker.session_id, correlation_id=1, recording_id=5
-                    )
+def test_a_client_that_takes_no_answers_for_too_long_is_given_up(own, talker):
+    own.talkers.remove(talker)
+    for _ in range(2_000):
+        talker.requests.offer(
+            encode(
+                ListRecordingRequest(
+                    control_session_id=talker.session_id, correlation_id=1, recording_id=5
                 )
             )
-            own.step()
-        own.run_for(6 * SECOND)
-        assert any("no response could be sent" in each for each in own.errors)
-        other = own.talk(response_stream=22)
-        assert other.ask(ArchiveIdRequest) == Ok(77)
+        )
+        own.step()
+    own.run_for(6 * SECOND)
+    assert any("no response could be sent" in each for each in own.errors)
+    other = own.talk(response_stream=22)
+    assert other.ask(ArchiveIdRequest) == Ok(77)
 
 
 @pytest.mark.parametrize("name", ["nobody:here", "no-module", f"{HERE}:Talker", "builtins:dict"])
@@ -244,20 +232,18 @@ def test_an_authenticator_that_fails_harms_its_session_alone(tmp_path, monkeypat
         own.until(lambda: not victim.responses.images)
 
 
-def test_what_a_client_had_begun_to_say_goes_with_it(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        ((_, assembler),) = own.archive._conductor._sessions._requests
-        for _ in range(3):
-            stranger = talker.client.add_exclusive_publication(LOCAL, CONTROL_STREAM)
-            own.until(lambda stranger=stranger: stranger.is_connected)
-            # The first fragment of a message whose second is never sent.
-            fragment = FRAME.pack(
-                64, 0, BEGIN, DATA, 0, stranger.session_id, CONTROL_STREAM,
-                stranger.initial_term_id, 0,
-            )  # fmt: skip
-            assert stranger.offer_block(fragment + bytes(32)) == 64
-            own.run_for(SECOND)
-            assert len(assembler._messages) == 1
-            stranger.close()
-            own.until(lambda: not assembler._messages, turns=20_000)
+def test_what_a_client_had_begun_to_say_goes_with_it(own, talker):
+    ((_, assembler),) = own.archive._conductor._sessions._requests
+    for _ in range(3):
+        stranger = talker.client.add_exclusive_publication(LOCAL, CONTROL_STREAM)
+        own.until(lambda stranger=stranger: stranger.is_connected)
+        # The first fragment of a message whose second is never sent.
+        fragment = FRAME.pack(
+            64, 0, BEGIN, DATA, 0, stranger.session_id, CONTROL_STREAM,
+            stranger.initial_term_id, 0,
+        )  # fmt: skip
+        assert stranger.offer_block(fragment + bytes(32)) == 64
+        own.run_for(SECOND)
+        assert len(assembler._messages) == 1
+        stranger.close()
+        own.until(lambda: not assembler._messages, turns=20_000)

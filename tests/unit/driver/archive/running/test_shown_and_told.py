@@ -22,21 +22,16 @@ from tests.golden.reader import message as golden_message
 from tests.unit.driver.archive.running.own_archive import (
     CONTROL_STREAM,
     LOCAL,
-    STREAM,
     Ok,
     own_archive,
 )
 from tests.unit.driver.archive.running.own_stream import (
     FRAME,
     IPC,
+    STREAM,
     Reader,
-    ask_replay,
     message,
-    publish,
-    recorded,
     replay_values,
-    start,
-    stopped_recording,
 )
 
 EVENTS_STREAM = 30
@@ -51,20 +46,17 @@ def test_everybody_who_listens_hears_of_recordings(tmp_path, monkeypatch):
         talker = own.talk()
         heard = []
         events = talker.client.add_subscription(channel, EVENTS_STREAM)
-        answer = start(talker)
-        publication = talker.client.add_exclusive_publication(IPC, STREAM)
-        own.until(talker.signals)
+        live = talker.live_recording()
         ends = []
         for first in (0, 10, 20):
-            ends.append(publish(own, publication, 10, first))
-            recorded(own, talker, 0, ends[-1])
+            ends.append(talker.publish(live.publication, 10, first))
+            talker.recorded(0, ends[-1])
             own.run_for(SECOND)
         end = ends[-1]
-        talker.ask(StopRecordingSubscriptionRequest, subscription_id=answer.relevant_id)
-        own.until(lambda: ("STOP", 0, end) in talker.signals())
+        talker.stop(live, end)
         events.poll(lambda payload, header: heard.append(decode(payload)), 1_000)
         assert heard[0] == RecordingStarted(
-            recording_id=0, start_position=0, session_id=publication.session_id,
+            recording_id=0, start_position=0, session_id=live.publication.session_id,
             stream_id=STREAM, channel=IPC, source_identity="aeron:ipc",
         )  # fmt: skip
         assert heard[-1] == RecordingStopped(recording_id=0, start_position=0, stop_position=end)
@@ -73,58 +65,51 @@ def test_everybody_who_listens_hears_of_recordings(tmp_path, monkeypatch):
         assert [each.position for each in progress] == ends
 
 
-def test_counters_say_what_goes_on(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
+def test_counters_say_what_goes_on(own, talker):
 
-        def value(type_id):
-            (found,) = [each for each in talker.client.counters if each.type_id == type_id]
-            assert found.label.endswith(" - archiveId=77")
-            assert found.key[:8] == (77).to_bytes(8, "little")
-            return found.value
+    def value(type_id):
+        (found,) = [each for each in talker.client.counters if each.type_id == type_id]
+        assert found.label.endswith(" - archiveId=77")
+        assert found.key[:8] == (77).to_bytes(8, "little")
+        return found.value
 
-        assert (value(102), value(111), value(112)) == (1, 0, 0)
-        answer = start(talker)
-        publication = talker.client.add_exclusive_publication(IPC, STREAM)
-        own.until(talker.signals)
-        recorded(own, talker, 0, publish(own, publication, 70))
-        assert value(111) == 1
-        # 62 messages fit into the first term; of the padding behind them a header is written.
-        assert value(106) == 70 * FRAME + 32
-        reader = Reader(own, talker)
-        ask_replay(talker, 0)
-        reader.until(lambda: len(reader.seen) == 70)
-        assert value(112) == 1
-        assert value(109) >= 70 * FRAME
-        talker.ask(StopRecordingSubscriptionRequest, subscription_id=answer.relevant_id)
-        own.run_for(SECOND)
-        assert (value(111), value(112), value(101)) == (0, 0, 0)
-        labels = {each.type_id: each.label for each in talker.client.counters}
-        assert labels[104].startswith(
-            "archive-conductor work cycle time exceeded count: threshold=100ms INVOKER"
-        )
+    assert (value(102), value(111), value(112)) == (1, 0, 0)
+    answer = talker.live_recording(70).answer
+    assert value(111) == 1
+    # 62 messages fit into the first term; of the padding behind them a header is written.
+    assert value(106) == 70 * FRAME + 32
+    reader = Reader(talker)
+    talker.ask_replay(0)
+    reader.until(lambda: len(reader.seen) == 70)
+    assert value(112) == 1
+    assert value(109) >= 70 * FRAME
+    talker.ask(StopRecordingSubscriptionRequest, subscription_id=answer.relevant_id)
+    own.run_for(SECOND)
+    assert (value(111), value(112), value(101)) == (0, 0, 0)
+    labels = {each.type_id: each.label for each in talker.client.counters}
+    assert labels[104].startswith(
+        "archive-conductor work cycle time exceeded count: threshold=100ms INVOKER"
+    )
 
 
-def test_a_replay_by_token_comes_through_a_response_channel(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        stopped_recording(own, talker, 20)
-        channel = "aeron:ipc?control-mode=response"
-        reader = Reader(own, talker, channel)
-        token = talker.ask(ReplayTokenRequest, recording_id=0).relevant_id
-        request = talker.client.add_exclusive_publication(
-            f"{LOCAL}|response-correlation-id={reader.subscription.registration_id}",
-            CONTROL_STREAM,
-        )
-        own.until(lambda: request.is_connected)
-        kept, talker.requests = talker.requests, request
-        session, talker.session_id = talker.session_id, -1
-        given = replay_values(0, replay_channel=channel, replay_token=token)
-        asked = talker.send(ReplayRequest, **given)
-        talker.requests, talker.session_id = kept, session
-        answer = own.until(lambda: talker.answer(asked))
-        assert answer == Ok(answer.relevant_id)
-        assert reader.until_end() == [message(number) for number in range(20)]
+def test_a_replay_by_token_comes_through_a_response_channel(own, talker):
+    talker.stopped_recording(20)
+    channel = "aeron:ipc?control-mode=response"
+    reader = Reader(talker, channel)
+    token = talker.ask(ReplayTokenRequest, recording_id=0).relevant_id
+    request = talker.client.add_exclusive_publication(
+        f"{LOCAL}|response-correlation-id={reader.subscription.registration_id}",
+        CONTROL_STREAM,
+    )
+    own.until(lambda: request.is_connected)
+    kept, talker.requests = talker.requests, request
+    session, talker.session_id = talker.session_id, -1
+    given = replay_values(0, replay_channel=channel, replay_token=token)
+    asked = talker.send(ReplayRequest, **given)
+    talker.requests, talker.session_id = kept, session
+    answer = own.until(lambda: talker.answer(asked))
+    assert answer == Ok(answer.relevant_id)
+    assert reader.until_end() == [message(number) for number in range(20)]
 
 
 @pytest.mark.parametrize(("recording_id", "count", "length_max"), [(0, 250, 2000), (1, 300, 3000)])
@@ -140,23 +125,21 @@ def test_recordings_of_a_real_archive_are_listed_and_replayed(
         own.until(lambda: len(talker.about(asked)) == 3)
         found = [each for each in talker.said if isinstance(each, RecordingDescriptor)]
         assert [each.recording_id for each in found] == [0, 1, 2]
-        reader = Reader(own, talker)
-        ask_replay(talker, recording_id)
+        reader = Reader(talker)
+        talker.ask_replay(recording_id)
         expected = [golden_message(each, length_max).tobytes() for each in range(count)]
         assert reader.until_end() == expected
 
 
-def test_requests_that_fail_are_in_the_error_log(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch) as own:
-        talker = own.talk()
-        talker.ask(
-            ReplicateRequest2, src_recording_id=0, dst_recording_id=-1, stop_position=-1,
-            channel_tag_id=-1, subscription_tag_id=-1, src_control_stream_id=1,
-            src_control_channel="rubbish", live_destination="", replication_channel="",
-            encoded_credentials=b"", src_response_channel="",
-        )  # fmt: skip
-        assert own.errors == [
-            "(1) WARN - ReplicateRequest2: channel 'rubbish': expected it to start with 'aeron:'"
-        ]
-        (errors,) = [each for each in talker.client.counters if each.type_id == 101]
-        assert errors.value == 1
+def test_requests_that_fail_are_in_the_error_log(own, talker):
+    talker.ask(
+        ReplicateRequest2, src_recording_id=0, dst_recording_id=-1, stop_position=-1,
+        channel_tag_id=-1, subscription_tag_id=-1, src_control_stream_id=1,
+        src_control_channel="rubbish", live_destination="", replication_channel="",
+        encoded_credentials=b"", src_response_channel="",
+    )  # fmt: skip
+    assert own.errors == [
+        "(1) WARN - ReplicateRequest2: channel 'rubbish': expected it to start with 'aeron:'"
+    ]
+    (errors,) = [each for each in talker.client.counters if each.type_id == 101]
+    assert errors.value == 1
