@@ -4,13 +4,15 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
 from harness.artifact.run_dir import RunDir
 from harness.artifact.simulation import Simulation
-from harness.orchestrate.runner import run_suite
+from harness.orchestrate.runner import RunResult, run_suite
 from harness.scenario.case import Payload, resolve
 from harness.scenario.loader import load_scenario
 
@@ -37,6 +39,23 @@ def run(scenario: Path, folder: Path, **options):
     """Make and judge a run as the command does. Returns its result."""
     (result,) = run_suite([scenario], fidelity="sim", out=folder / "runs", **options).runs
     return result
+
+
+def run_all(names: Sequence[str], folder: Path) -> dict[str, RunResult]:
+    """Make and judge one run of each of these scenarios, two at a time. Returns results by name."""
+    files = [SCENARIOS / f"{name}.yaml" for name in names]
+    made = run_suite(files, fidelity="sim", out=folder, seeds=1, jobs=2)
+    return {each.scenario: each for each in made.runs}
+
+
+def run_twice(scenario: Path, folder: Path, seeds: tuple[int, int]) -> tuple[Simulation, ...]:
+    """Make two runs at a time, in the folders `first` and `second`."""
+    with ThreadPoolExecutor(2) as pool:
+        running = [
+            pool.submit(run_alone, scenario, folder / name, seed=seed, hash_seed=hash_seed)
+            for name, seed, hash_seed in zip(("first", "second"), seeds, "12", strict=True)
+        ]
+        return tuple(each.result() for each in running)
 
 
 def run_alone(scenario: Path, folder: Path, seed: int, hash_seed: str) -> Simulation:

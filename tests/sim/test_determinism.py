@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.simulated import SCENARIOS, run_alone, shortened
+from tests.sim.simulated import SCENARIOS, run_twice, shortened
 
 pytestmark = pytest.mark.timeout(400)
 FILES = (
@@ -21,8 +21,7 @@ FILES = (
 @pytest.mark.parametrize("name", ["loss/reliable-2pct", "reorder/reliable-swap-and-hold"])
 def test_two_processes_see_the_same(name, tmp_path):
     scenario = shortened(name, tmp_path, "2MiB")
-    first = run_alone(scenario, tmp_path / "first", seed=7, hash_seed="1")
-    second = run_alone(scenario, tmp_path / "second", seed=7, hash_seed="2")
+    first, second = run_twice(scenario, tmp_path, (7, 7))
     assert first.datagrams > 2_000
     assert first == second
     for file in FILES:
@@ -35,8 +34,7 @@ def test_two_processes_see_the_same(name, tmp_path):
 )
 def test_groups_and_deaths_are_the_same_too(name, host, tmp_path):
     scenario = SCENARIOS / f"{name}.yaml"
-    first = run_alone(scenario, tmp_path / "first", seed=7, hash_seed="1")
-    second = run_alone(scenario, tmp_path / "second", seed=7, hash_seed="2")
+    first, second = run_twice(scenario, tmp_path, (7, 7))
     assert first.datagrams > 2_000
     assert first == second
     for file in (
@@ -51,8 +49,5 @@ def test_groups_and_deaths_are_the_same_too(name, host, tmp_path):
 
 def test_another_seed_is_another_run(tmp_path):
     scenario = shortened("loss/reliable-2pct", tmp_path, "1MiB")
-    digests = {
-        run_alone(scenario, tmp_path / str(seed), seed=seed, hash_seed="0").digest
-        for seed in (7, 8)
-    }
-    assert len(digests) == 2
+    first, second = run_twice(scenario, tmp_path, (7, 8))
+    assert first.digest != second.digest

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.artifact.run_dir import RunDir
-from tests.sim.simulated import SCENARIOS, run
+from harness.orchestrate.runner import run_suite
+from tests.sim.simulated import SCENARIOS
 from tests.stand_ins.checked_fates import check_inferred_fates, check_joined_fates
 
 NAMES = (
@@ -27,22 +28,28 @@ NAMES = (
 pytestmark = pytest.mark.timeout(400)
 
 
-def made_run(name: str, folder: Path) -> RunDir:
+def shortened(name: str, folder: Path) -> Path:
     text = (SCENARIOS / f"{name}.yaml").read_text()
     text = re.sub(r"bytes: \d+MiB", "bytes: 2MiB", text)
     text = re.sub(r"fidelity: \[.*\]", "fidelity: [sim]", text)
-    path = folder / "scenarios" / f"{name}.yaml"
-    path.parent.mkdir(parents=True)
+    path = folder / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-    result = run(path, folder)
-    # So little traffic may be too little for a gate that counts; the decisions stand all the same.
-    assert result.outcome in ("PASS", "INCONCLUSIVE"), result.reason
-    (found,) = (each.parent for each in (folder / "runs").glob("*/*/captures"))
-    return RunDir(found)
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    files = [shortened(name, folder / "scenarios") for name in NAMES]
+    made = run_suite(files, fidelity="sim", out=folder / "runs", jobs=2)
+    return {each.scenario: each for each in made.runs}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_fates_agree_with_the_decisions(name, tmp_path):
-    made = made_run(name, tmp_path)
-    came = check_joined_fates(made, tmp_path)
-    check_inferred_fates(made, tmp_path, came)
+def test_fates_agree_with_the_decisions(name, results, tmp_path):
+    made = results[name]
+    # So little traffic may be too little for a gate that counts; the decisions stand all the same.
+    assert made.outcome in ("PASS", "INCONCLUSIVE"), made.reason
+    came = check_joined_fates(RunDir(made.run_dir), tmp_path)
+    check_inferred_fates(RunDir(made.run_dir), tmp_path, came)

@@ -1,6 +1,8 @@
 """A handful of mutants on virtual time, each found by a check of its own: none may go unnoticed."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -9,6 +11,18 @@ from harness.exam.mutant import NONE, by_name
 
 # A process for each run; the first compiles the driver with all mutants in it.
 pytestmark = pytest.mark.timeout(900)
+NAMES = [
+    "resend-only-the-first-datagram",
+    "linger-ignored",
+    "publisher-limit-too-short",
+    "status-acknowledges-unread",
+    "no-heartbeats",
+    "setup-for-ever",
+    "gap-fills-not-counted",
+    "fill-over-late-data",
+    "invalid-datagram-not-counted",
+    "under-runs-counted-as-over-runs",
+]
 
 
 def run(scenario, mutant, folder):
@@ -29,23 +43,22 @@ def test_with_none_at_work_the_driver_passes(tmp_path):
     assert made.outcome == "PASS", made
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "resend-only-the-first-datagram",
-        "linger-ignored",
-        "publisher-limit-too-short",
-        "status-acknowledges-unread",
-        "no-heartbeats",
-        "setup-for-ever",
-        "gap-fills-not-counted",
-        "fill-over-late-data",
-        "invalid-datagram-not-counted",
-        "under-runs-counted-as-over-runs",
-    ],
-)
-def test_it_is_killed_by_a_check_that_should_say_no(tmp_path, name):
-    mutant = by_name(name)
-    made = run(mutant.scenarios[0], name, tmp_path)
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    # Beside each other, since each is a process that keeps one core busy.
+    run_mutant = partial(_run_in_its_scenario, tmp_path_factory.mktemp("mutants"))
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(NAMES, pool.map(run_mutant, NAMES), strict=True))
+
+
+def _run_in_its_scenario(folder, name):
+    own = folder / name
+    own.mkdir()
+    return run(by_name(name).scenarios[0], name, own)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_killed_by_a_check_that_should_say_no(name, results):
+    made = results[name]
     assert made.outcome == "FAIL", made
-    assert set(made.checks) & set(mutant.killed_by), made
+    assert set(made.checks) & set(by_name(name).killed_by), made

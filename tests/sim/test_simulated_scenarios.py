@@ -4,7 +4,7 @@ import pytest
 
 from harness.artifact.host_event import read_happened
 from harness.artifact.manifest import Manifest
-from tests.sim.simulated import SCENARIOS, run, shortened
+from tests.sim.simulated import SCENARIOS, run, run_all, shortened
 
 WITH_TURNS_OF_THEIR_OWN = [
     "many/mdc-min-one-lossy",
@@ -30,9 +30,14 @@ def test_main_scenario_passes(name, tmp_path):
     assert result.outcome == "PASS", result.reason
 
 
+@pytest.fixture(scope="module")
+def with_turns_of_their_own(tmp_path_factory):
+    return run_all(WITH_TURNS_OF_THEIR_OWN, tmp_path_factory.mktemp("runs"))
+
+
 @pytest.mark.parametrize("name", WITH_TURNS_OF_THEIR_OWN)
-def test_groups_pauses_and_deaths_pass(name, tmp_path):
-    result = run(SCENARIOS / f"{name}.yaml", tmp_path, seeds=1)
+def test_groups_pauses_and_deaths_pass(name, with_turns_of_their_own):
+    result = with_turns_of_their_own[name]
     assert result.outcome == "PASS", result.reason
 
 

@@ -2,19 +2,23 @@
 
 import pytest
 
-from tests.sim.simulated import SCENARIOS, run
+from tests.sim.simulated import SCENARIOS, run_all
 
-NETEM = sorted(path.stem for path in (SCENARIOS / "netem").glob("*.yaml"))
+NETEM = sorted(f"netem/{path.stem}" for path in (SCENARIOS / "netem").glob("*.yaml"))
+CHANGED_PORT = "path/source-port-change"
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(400)
 
 
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return run_all([*NETEM, CHANGED_PORT], tmp_path_factory.mktemp("runs"))
+
+
 @pytest.mark.parametrize("name", NETEM)
-def test_weather_befalls_as_many_as_asked_and_streams_survive(name, tmp_path):
-    result = run(SCENARIOS / "netem" / f"{name}.yaml", tmp_path)
-    assert result.outcome == "PASS", result.reason
+def test_weather_befalls_as_many_as_asked_and_streams_survive(name, results):
+    assert results[name].outcome == "PASS", results[name].reason
 
 
-def test_changed_source_port_is_survived(tmp_path):
-    result = run(SCENARIOS / "path" / "source-port-change.yaml", tmp_path)
-    assert result.outcome == "PASS", result.reason
+def test_changed_source_port_is_survived(results):
+    assert results[CHANGED_PORT].outcome == "PASS", results[CHANGED_PORT].reason
