@@ -28,9 +28,11 @@ from harness.orchestrate.zygote import MESSAGE_BYTES_MAX, Message
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "driver": ("driver.media_driver.context", "driver.media_driver.media_driver"),
+    "driver.archive": ("driver.archive.tool.program",),
     "harness.workload": (
         "harness.workload.options",
         "harness.workload.publisher",
+        "harness.workload.recorder",
         "harness.workload.saboteur",
         "harness.workload.subscriber",
     ),
@@ -44,7 +46,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 }
 """What each program imports; by its own name it would be imported a second time."""
 
-SUBJECT = ("driver", "harness.workload")
+SUBJECT = ("driver", "driver.archive", "harness.workload")
 OURS = ("harness.middlebox", "harness.capture.counters")
 READ_AT_START = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
 """How variables begin that decide what is imported, and which kernels are loaded."""

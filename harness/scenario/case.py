@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from harness.scenario.archive import ArchiveCase, archive_case
 from harness.scenario.fault_case import FaultCase, resolve_fault
 from harness.scenario.fault_sense import rule_directions
 from harness.scenario.host_event import (
@@ -80,6 +81,8 @@ class Case(Part):
     """What befalls the hosts."""
     timeouts: TimeoutsCase = DEFAULT_TIMEOUTS
     """Of drivers and clients."""
+    archives: tuple[ArchiveCase, ...] = ()
+    """Who records streams."""
     replays: str = ""
     """The run whose decisions decide in place of the rules; empty when the rules do."""
 
@@ -188,6 +191,7 @@ def resolve(
         ),
         events=tuple(event_case(each) for each in scenario.events),
         timeouts=timeouts_case(scenario.timeouts),
+        archives=tuple(archive_case(each) for each in scenario.archives),
     )
 
 

@@ -7,6 +7,7 @@ depends on its seed, gives the exact ones.
 import math
 from collections.abc import Iterator
 
+from harness.scenario.archive import archive_line
 from harness.scenario.case import Case, TrafficCase
 from harness.scenario.channel import ALIGNMENT, HEADER_LENGTH
 from harness.scenario.explain_fault import choice_lines, fault_line
@@ -70,6 +71,8 @@ def _lines(case: Case) -> Iterator[str]:
         yield "links     " + ", ".join(" and ".join(each.between) for each in case.links)
     yield f"payload   {case.payload.path}, {case.payload.length_bytes} bytes"
     yield f"budget    {format_duration(case.wall_ns)} of real time"
+    for archive in case.archives:
+        yield f"archive   {archive_line(archive)}"
     for traffic in case.traffic:
         yield ""
         yield from _traffic_lines(traffic)
@@ -117,6 +120,9 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         yield f"  closes {format_duration(traffic.close_after_ns)} after its last message"
     if not traffic.consume.is_free:
         yield f"  consumes {pace_line(traffic.consume)}"
+    if traffic.recorded:
+        where = "what it sends" if traffic.recorded in traffic.publishers else "what it receives"
+        yield f"  recorded by the archive on {traffic.recorded}: {where}"
 
 
 def _channels(

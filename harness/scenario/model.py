@@ -3,6 +3,7 @@
     Scenario
       seeds     network --- link --- weather
       traffic[] --- content --- message
+      archives[]
       faults[]  --- where, what, when, act
       events[]  --- whom, when, act
       expect[]  budget
@@ -16,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from harness.scenario import applies
+from harness.scenario.archive import ARCHIVES_MAX, Archive
 from harness.scenario.fault import Fault
 from harness.scenario.host_event import EVENTS_MAX, HostEvent, Timeouts
 from harness.scenario.network import HOSTS_MAX, Network
@@ -148,6 +150,16 @@ class Traffic(Table):
     subscriber takes up the next image, even from a new driver. Default false: a lost image is a
     failure."""
 
+    recorded: Name | None = None
+    """The host whose archive records the stream: a subscriber's, or the publisher's own; default
+    nobody records it."""
+
+    def ends(self, role: str) -> tuple[str, ...]:
+        """The hosts on which a workload of this role is at work on it."""
+        if role == "recorder":
+            return (self.recorded,) if self.recorded else ()
+        return self.from_hosts if role == "publisher" else self.to_hosts
+
     @property
     def from_host(self) -> str:
         """The first publisher's host."""
@@ -198,6 +210,9 @@ class Scenario(Table):
     network: Network
     traffic: tuple[Traffic, ...] = Field(strict=False, min_length=1, max_length=TRAFFIC_MAX)
     """The streams, all at the same time."""
+
+    archives: tuple[Archive, ...] = Field(default=(), strict=False, max_length=ARCHIVES_MAX)
+    """Who records streams; default nobody."""
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
     """The rules, in the order in which they are tried; default none."""

@@ -69,6 +69,8 @@ class TrafficCase(Part):
     """Of the subscriber."""
     rejoins: bool = False
     """Whether the stream goes on when it was cut."""
+    recorded: str = ""
+    """The host whose archive records it; empty when nobody does."""
 
     @property
     def publishers(self) -> tuple[str, ...]:
@@ -105,6 +107,18 @@ class TrafficCase(Part):
                 "receive": receive,
             }
         )
+
+    def ends(self, role: str) -> tuple[str, ...]:
+        """The hosts on which a workload of this role is at work on it."""
+        if role == "recorder":
+            return (self.recorded,) if self.recorded else ()
+        return self.publishers if role == "publisher" else self.subscribers
+
+    def at(self, host: str) -> "TrafficCase":
+        """The stream as a workload at one of its ends sees it."""
+        if host in self.publishers:
+            return self.between(host, self.to_host)
+        return self.between(self.from_host, host)
 
     @property
     def role(self) -> str:
@@ -165,4 +179,5 @@ def resolve_traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]
         close_after_ns=traffic.content.close_after_ns,
         consume=pace_case(traffic.consume),
         rejoins=traffic.rejoins,
+        recorded=traffic.recorded or "",
     )

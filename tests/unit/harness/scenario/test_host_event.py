@@ -66,7 +66,7 @@ def test_nothing_befalls_a_host_by_default():
 
 def test_all_on_a_host_are_driver_and_applications():
     case = case_of(PAUSE % ("all", "after: 0s", "1ms"))
-    assert case.events[0].roles == ("driver", "publisher", "subscriber")
+    assert case.events[0].roles == ("driver", "publisher", "subscriber", "archive", "recorder")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""Archives that are well-formed and yet could not record.
+
+    a host of the scenario, once       a stream that it receives or publishes, whole
+    files that hold a term             a check that looks at what was recorded, and one to look at
+
+Each finding names the place in the file by a path of keys and indices.
+"""
+
+from collections.abc import Iterator
+
+from harness.scenario.archive import Archive
+from harness.scenario.channel import parse_channel
+from harness.scenario.model import Scenario, Traffic
+from harness.scenario.problem import Path, Problem
+from harness.scenario.traffic_sense import unknown_host
+
+EQUAL = "recording_equals_published"
+"""The check that is about recordings."""
+
+
+def archive_problems(scenario: Scenario) -> Iterator[Problem]:
+    """All that is wrong with a scenario's archives, and with what they are to record."""
+    hosts = scenario.network.hosts
+    used = {each.recorded for each in scenario.traffic}
+    for index, archive in enumerate(scenario.archives):
+        path: Path = ("archives", index)
+        if archive.host not in hosts:
+            yield Problem((*path, "host"), unknown_host(archive.host, hosts))
+        elif archive.host not in used:
+            text = f"no traffic is recorded there: expected one with `recorded: {archive.host}`"
+            yield Problem((*path, "host"), text)
+        if archive.host in [each.host for each in scenario.archives[:index]]:
+            yield Problem((*path, "host"), f"host {archive.host} has an archive already")
+        if archive.segment_bytes & (archive.segment_bytes - 1):
+            yield Problem((*path, "segment"), f"{archive.segment_bytes}B is no power of two")
+    for index, traffic in enumerate(scenario.traffic):
+        if traffic.recorded is not None:
+            yield from _recorded(scenario, traffic, ("traffic", index))
+    asked = [index for index, each in enumerate(scenario.expect) if each.name == EQUAL]
+    if used == {None} and asked:
+        text = "no traffic is recorded: expected one with `recorded`"
+        yield Problem(("expect", asked[0]), text)
+
+
+def _recorded(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
+    host = traffic.recorded
+    archive = next((each for each in scenario.archives if each.host == host), None)
+    if archive is None:
+        text = f"no archive on host {host!r}: expected one in `archives`"
+        yield Problem((*path, "recorded"), text)
+    if host not in (*traffic.to_hosts, *traffic.from_hosts):
+        text = f"expected an end of the stream, {', '.join(_ends(traffic))}; found {host}"
+        yield Problem((*path, "recorded"), text)
+    if traffic.rejoins:
+        text = "a stream that may be cut has no one recording: expected no `rejoins`"
+        yield Problem((*path, "recorded"), text)
+    yield from _readable(traffic, archive, path)
+
+
+def _readable(traffic: Traffic, archive: Archive | None, path: Path) -> Iterator[Problem]:
+    """What its channels say against a recording of all that was published."""
+    host = traffic.recorded or ""
+    try:
+        receive = parse_channel(traffic.receives.get(host, traffic.receive))
+        if not receive.reliable and host in traffic.to_hosts:
+            text = "gaps of an unreliable stream are filled, in its recording too"
+            yield Problem((*path, "recorded"), text)
+        term_length = parse_channel(traffic.channels.get(host, traffic.channel)).term_length
+    except ValueError:
+        return  # Told of the channel itself.
+    if archive is not None and archive.segment_bytes < term_length:
+        text = f"files of {archive.segment_bytes}B on {host} hold no term of {term_length}"
+        yield Problem((*path, "recorded"), text)
+
+
+def _ends(traffic: Traffic) -> tuple[str, ...]:
+    return (*traffic.from_hosts, *traffic.to_hosts)

@@ -1,0 +1,54 @@
+"""Archives end to end: what is recorded over a bad link, by processes of their own."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.artifact.run_dir import SuiteDir
+from harness.orchestrate import privileges
+from harness.orchestrate.peers import pair
+from harness.orchestrate.runner import run_suite
+from harness.verdict.judge import judge
+from harness.verdict.outcome import Outcome
+from harness.verdict.recording import EQUAL
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+]
+FLAGS_AT = 5
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "archive"
+
+
+def made(folder, name, **options):
+    """The only run of a scenario."""
+    result = run_suite([SCENARIOS / f"{name}.yaml"], seeds=1, out=folder, **options)
+    (run,) = SuiteDir(result.suite_dir).runs()
+    return run
+
+
+def findings(run):
+    return {each.about: each for each in judge(run.path).checks if each.name == EQUAL}
+
+
+def test_what_is_recorded_under_loss_is_the_stream_and_one_byte_more_or_less_is_not(tmp_path):
+    run = made(tmp_path, "record-under-loss")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    # Both streams have a file that begins here, with a frame.
+    file = run.host("b").archive / "0-1048576.rec"
+    content = bytearray(file.read_bytes())
+    content[FLAGS_AT] ^= 1
+    file.write_bytes(content)
+    found = findings(run)
+    assert sorted(each.outcome for each in found.values()) == [Outcome.FAIL, Outcome.PASS]
+
+
+def test_another_driver_has_no_archive(tmp_path):
+    tested = pair("ours", "aeronmd:/bin/true", "netns", tmp_path / "store")
+    run = made(tmp_path, "record-under-loss", tested=tested)
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.UNSUPPORTED
+    assert "brings no archive, and host b is to have one" in verdict.reason

@@ -1,0 +1,116 @@
+"""Archives of a scenario: what a file may ask for, and in what words it is told."""
+
+import pytest
+
+from harness.scenario.archive import SEGMENT_DEFAULT, ArchiveCase
+from harness.scenario.case import Case, Payload, resolve
+from harness.scenario.explain import explain
+from harness.scenario.loader import ScenarioError, parse_scenario
+from tests.unit.harness.scenario.test_scenario_loader import GOOD
+
+CONTENT = "    content: {bytes: 1MiB, message: {from: 1B, to: max}}\n"
+EVENTS = "events:\n  - {id: it, whom: {host: b, process: %s}, when: {after: 1s}, act: {%s}}\n"
+KILL = "kill: {restart_after: 1s}"
+
+
+def text_of(archives="[{host: b}]", recorded="b", receive="", more="", expect="delivered_once"):
+    text = GOOD.replace(CONTENT, f"{CONTENT}    recorded: {recorded}\n" if recorded else CONTENT)
+    text = text.replace("traffic:\n", f"archives: {archives}\ntraffic:\n", 1)
+    text = text.replace('${b}:24325"', f'${{b}}:24325{receive}"', 1 if "term" in receive else -1)
+    return text.replace("expect:\n  - delivered_once", f"{more}expect:\n  - {expect}")
+
+
+def case_of(**options):
+    return resolve(
+        parse_scenario(text_of(**options), "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )
+
+
+def faults_of(**options):
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(text_of(**options), "made.yaml")
+    return "\n".join(str(each) for each in raised.value.faults)
+
+
+def test_an_archive_and_its_stream_are_what_the_case_has():
+    case = case_of(archives="[{host: b, segment: 256KiB}]")
+    assert case.archives == (ArchiveCase(host="b", segment_bytes=256 << 10),)
+    assert case.traffic[0].recorded == "b"
+    assert case.traffic[0].ends("recorder") == ("b",)
+    assert case.traffic[0].at("b").to_host == "b"
+    assert Case.model_validate_json(case.to_json()) == case
+    assert "archive   on b, in files of 256KiB" in explain(case)
+    assert "recorded by the archive on b: what it receives" in explain(case)
+
+
+def test_a_publishers_own_archive_records_what_is_sent():
+    case = case_of(archives="[{host: a}]", recorded="a")
+    assert case.archives[0].segment_bytes == SEGMENT_DEFAULT
+    assert "recorded by the archive on a: what it sends" in explain(case)
+
+
+def test_nothing_is_recorded_by_default():
+    case = case_of(archives="[]", recorded="")
+    assert case.archives == ()
+    assert case.traffic[0].ends("recorder") == ()
+    assert "archive" not in explain(case)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"archives": "[]"}, "no archive on host 'b'"),
+        ({"recorded": ""}, "no traffic is recorded there: expected one with `recorded: b`"),
+        ({"archives": "[{host: c}]", "recorded": "c"}, "no host 'c'"),
+        ({"archives": "[{host: b}, {host: b}]"}, "host b has an archive already"),
+        ({"archives": "[{host: b, segment: 96KiB}]"}, "98304B is no power of two"),
+        ({"archives": "[{host: b, segment: 32KiB}]"}, "greater than or equal to 65536"),
+        ({"archives": "[{host: b, segment: 2GiB}]"}, "less than or equal to 1073741824"),
+        ({"receive": "|reliable=false"}, "gaps of an unreliable stream are filled"),
+        (
+            {"recorded": "", "archives": "[]", "expect": "recording_equals_published"},
+            "no traffic is recorded: expected one with `recorded`",
+        ),
+        ({"more": EVENTS % ("driver", KILL)}, "an archive loses its driver"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(options, said):
+    assert said in faults_of(**options)
+
+
+def test_files_must_hold_a_term():
+    text = text_of(archives="[{host: b, segment: 64KiB}]").replace(
+        "term-length=64k", "term-length=1m"
+    )
+    with pytest.raises(ScenarioError, match="files of 65536B on b hold no term of 1048576"):
+        parse_scenario(text, "made.yaml")
+
+
+def test_a_stream_that_may_be_cut_is_not_recorded():
+    text = text_of().replace("    recorded: b\n", "    recorded: b\n    rejoins: true\n")
+    with pytest.raises(ScenarioError, match="has no one recording"):
+        parse_scenario(text, "made.yaml")
+
+
+def test_only_an_end_of_the_stream_may_record_it():
+    text = text_of(archives="[{host: c}]", recorded="c")
+    text = text.replace("hosts: [a, b]", "hosts: [a, b, c]").replace(
+        "link: {between: [a, b], backend: relay}",
+        "links: [{between: [a, b]}, {between: [a, c]}]",
+    )
+    with pytest.raises(ScenarioError, match="expected an end of the stream, a, b; found c"):
+        parse_scenario(text, "made.yaml")
+
+
+def test_an_archive_may_be_killed_where_no_stream_rejoins():
+    event = case_of(more=EVENTS % ("archive", KILL)).events[0]
+    assert event.roles == ("archive",)
+
+
+def test_a_host_without_an_archive_has_none_to_kill():
+    more = EVENTS % ("archive", KILL)
+    assert "host b has no archive" in faults_of(archives="[{host: a}]", recorded="a", more=more)
