@@ -147,6 +147,8 @@ class TimeoutsCase(Part):
 DEFAULT_TIMEOUTS = TimeoutsCase()
 IMAGE_LIVENESS_NS = 10_000_000_000
 """Aeron's default."""
+ARCHIVE_LIVENESS_NS = 10_000_000_000
+"""Aeron's: no archive opens a directory whose archive told that it lives less than so long ago."""
 
 
 def event_case(event: HostEvent) -> EventCase:
@@ -222,7 +224,12 @@ def _survivable(
     elif case.action == "kill" and case.process == "driver" and "archive" in roles:
         text = "an archive loses its driver: expected a host without one, or its archive alone"
         yield Problem((*path, "act", "kill"), text)
-    elif case.action == "kill" and case.process != "archive" and not rejoins:
+    elif case.action == "kill" and case.process == "archive":
+        if case.lasts_ns < ARCHIVE_LIVENESS_NS:
+            least = format_duration(ARCHIVE_LIVENESS_NS)
+            text = f"a killed archive is taken for alive: expected {least} or more"
+            yield Problem((*path, "act", "kill", "restart_after"), text)
+    elif case.action == "kill" and not rejoins:
         text = "needs `rejoins: true` in the traffic: images are lost, and come again"
         yield Problem((*path, "act", "kill"), text)
     if case.action == "pause" and case.lasts_ns >= image_liveness_ns and not rejoins:

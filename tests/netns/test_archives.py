@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.artifact.recording import RecorderFacts
 from harness.artifact.run_dir import SuiteDir
 from harness.orchestrate import privileges
 from harness.orchestrate.peers import pair
@@ -44,6 +45,14 @@ def test_what_is_recorded_under_loss_is_the_stream_and_one_byte_more_or_less_is_
     file.write_bytes(content)
     found = findings(run)
     assert sorted(each.outcome for each in found.values()) == [Outcome.FAIL, Outcome.PASS]
+
+
+def test_an_archive_that_was_killed_keeps_what_it_had_said_and_its_successor_goes_on(tmp_path):
+    run = made(tmp_path, "killed-while-recording")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    before, after = RecorderFacts.read(run.host("b").recorder("stream").document).own_recordings
+    assert before.told_position <= before.stop_position < after.start_position < after.stop_position
 
 
 def test_another_driver_has_no_archive(tmp_path):

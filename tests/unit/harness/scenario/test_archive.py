@@ -10,7 +10,7 @@ from tests.unit.harness.scenario.test_scenario_loader import GOOD
 
 CONTENT = "    content: {bytes: 1MiB, message: {from: 1B, to: max}}\n"
 EVENTS = "events:\n  - {id: it, whom: {host: b, process: %s}, when: {after: 1s}, act: {%s}}\n"
-KILL = "kill: {restart_after: 1s}"
+KILL = "kill: {restart_after: 10s}"
 
 
 def text_of(archives="[{host: b}]", recorded="b", receive="", more="", expect="delivered_once"):
@@ -76,6 +76,7 @@ def test_nothing_is_recorded_by_default():
             "no traffic is recorded: expected one with `recorded`",
         ),
         ({"more": EVENTS % ("driver", KILL)}, "an archive loses its driver"),
+        ({"more": EVENTS % ("archive", "kill: {restart_after: 9999ms}")}, "expected 10s or more"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused(options, said):
