@@ -1,7 +1,7 @@
 """The processes of one run: who was started where, with which words, and who took whose place.
 
     place "a", "b", ...   capture, driver, sampler, publishers, subscribers, saboteur,
-                          archive, recorders
+                          archive, recorders, replayers
     place MID             relay
 
 Each has a name that is its own, `<place>/<what>`; a successor adds its number. Refuses to know when
@@ -30,7 +30,7 @@ STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0
 SUCCESSOR = "#"
 """Between the name of a process and its number, if another had that name before it."""
 
-WORKLOADS = ("publisher", "subscriber", "recorder")
+WORKLOADS = ("publisher", "subscriber", "recorder", "replayer")
 """Roles of which a host may have several, each called by its stream."""
 
 
@@ -165,7 +165,9 @@ class Crew:
 
     def start_workload(self, role: str, host: str, stream: Traffic) -> Watched:
         files = self.order.folder.host(host)
-        log = files.saboteur_log if role == "saboteur" else getattr(files, role)(stream.id).log
+        # A replayer leaves what a publisher leaves, in the files of one.
+        kept = "publisher" if role == "replayer" else role
+        log = files.saboteur_log if role == "saboteur" else getattr(files, kept)(stream.id).log
         ends = stream.ends(role)
         tested = self.order.subject(host)
         argv = tested.workload_command(

@@ -33,6 +33,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "harness.workload.options",
         "harness.workload.publisher",
         "harness.workload.recorder",
+        "harness.workload.replayer",
         "harness.workload.saboteur",
         "harness.workload.subscriber",
     ),

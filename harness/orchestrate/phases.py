@@ -182,7 +182,7 @@ class Run:
         twins = []
         for each in self.order.scenario.traffic:
             started = [
-                self.crew.start_workload("publisher", host, each) for host in each.from_hosts
+                self.crew.start_workload(each.sender, host, each) for host in each.from_hosts
             ]
             twins += started if len(started) > 1 else []
         if twins:

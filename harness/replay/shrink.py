@@ -145,6 +145,8 @@ class Shrinking:
 
     def _length(self) -> None:
         for traffic in self.best.scenario.traffic:
+            if traffic.replays:
+                continue
             length = before = traffic.content.total_bytes
             while length // 2 >= BYTES_MIN:
                 shorter = with_bytes(self.best.scenario, traffic.id, length // 2)
@@ -253,7 +255,7 @@ def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenari
         each.model_copy(
             update={"content": each.content.model_copy(update={"total_bytes": total_bytes})}
         )
-        if each.id == traffic_id
+        if traffic_id in (each.id, each.replays)
         else each
         for each in scenario.traffic
     )

@@ -1,7 +1,7 @@
 """Archives that are well-formed and yet could not record.
 
     a host of the scenario, once       a stream that it receives or publishes, whole
-    files that hold a term             a check that looks at what was recorded, and one to look at
+    files that hold a term             a replay from there of what is recorded there
 
 Each finding names the place in the file by a path of keys and indices.
 """
@@ -16,6 +16,8 @@ from harness.scenario.traffic_sense import unknown_host
 
 EQUAL = "recording_equals_published"
 """The check that is about recordings."""
+OF_THE_RECORDING = ("term-length", "mtu", "init-term-id", "term-id", "term-offset", "session-id")
+"""Parameters of a channel that an archive puts on that of a replay."""
 
 
 def archive_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -36,6 +38,8 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
     for index, traffic in enumerate(scenario.traffic):
         if traffic.recorded is not None:
             yield from _recorded(scenario, traffic, ("traffic", index))
+        if traffic.replays is not None:
+            yield from _replays(scenario, traffic, ("traffic", index))
     asked = [index for index, each in enumerate(scenario.expect) if each.name == EQUAL]
     if used == {None} and asked:
         text = "no traffic is recorded: expected one with `recorded`"
@@ -71,6 +75,34 @@ def _readable(traffic: Traffic, archive: Archive | None, path: Path) -> Iterator
     if archive is not None and archive.segment_bytes < term_length:
         text = f"files of {archive.segment_bytes}B on {host} hold no term of {term_length}"
         yield Problem((*path, "recorded"), text)
+
+
+def _replays(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
+    original = next((each for each in scenario.traffic if each.id == traffic.replays), None)
+    if original is None or original.recorded is None or original.replays is not None:
+        recorded = [each.id for each in scenario.traffic if each.recorded and not each.replays]
+        text = f"no recorded stream {traffic.replays!r}: there are {', '.join(recorded) or 'none'}"
+        yield Problem((*path, "replays"), text)
+        return
+    if traffic.from_hosts != (original.recorded,):
+        text = f"{original.id} is recorded on {original.recorded}: expected its replay from there"
+        yield Problem((*path, "from"), text)
+    if traffic.content != original.content:
+        text = f"a replay has the content of what it replays, {original.id}: expected none here"
+        yield Problem((*path, "content"), text)
+    if traffic.publication != "exclusive":
+        yield Problem((*path, "publication"), "a replay is exclusive")
+    if traffic.rejoins:
+        text = "a replay that was cut does not go on: expected no `rejoins`"
+        yield Problem((*path, "rejoins"), text)
+    try:
+        written = parse_channel(traffic.channel).parameters
+    except ValueError:
+        return  # Told of the channel itself.
+    said = [name for name in OF_THE_RECORDING if name in written]
+    if said:
+        text = f"the recording says what {', '.join(said)} of its replay is: expected none here"
+        yield Problem((*path, "channel"), text)
 
 
 def _ends(traffic: Traffic) -> tuple[str, ...]:

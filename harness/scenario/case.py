@@ -23,7 +23,7 @@ from harness.scenario.host_event import (
     timeouts_case,
 )
 from harness.scenario.link_case import LINK_NAMES, Backend, LinkCase, directions, link_names
-from harness.scenario.model import SEED_MAX, Scenario
+from harness.scenario.model import SEED_MAX, Scenario, Traffic
 from harness.scenario.part import Part
 from harness.scenario.traffic_case import TrafficCase, resolve_traffic
 from harness.scenario.weather_case import WeatherCase, weather_case
@@ -164,6 +164,7 @@ def resolve(
 ) -> Case:
     """Fill in everything that a scenario leaves to defaults, to the lab and to the command line."""
     stream_ids = sorted(traffic.stream_id for traffic in scenario.traffic)
+    by_id: dict[str | None, Traffic] = {each.id: each for each in scenario.traffic}
     network = scenario.network
     several = network.all_links if len(network.all_links) > 1 else ()
     return Case(
@@ -174,7 +175,9 @@ def resolve(
         hosts=tuple(HostCase(name=each, address=addresses[each]) for each in network.joined),
         payload=payload,
         traffic=tuple(
-            resolve_traffic(each, stream_ids.index(each.stream_id), addresses)
+            resolve_traffic(
+                each, stream_ids.index(each.stream_id), addresses, by_id.get(each.replays)
+            )
             for each in scenario.traffic
         ),
         faults=_faults(scenario),

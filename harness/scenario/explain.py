@@ -120,6 +120,8 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         yield f"  closes {format_duration(traffic.close_after_ns)} after its last message"
     if not traffic.consume.is_free:
         yield f"  consumes {pace_line(traffic.consume)}"
+    if traffic.replays:
+        yield f"  the archive on {traffic.from_host} replays its recording of {traffic.replays}"
     if traffic.recorded:
         where = "what it sends" if traffic.recorded in traffic.publishers else "what it receives"
         yield f"  recorded by the archive on {traffic.recorded}: {where}"

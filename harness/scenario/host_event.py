@@ -23,7 +23,7 @@ from harness.scenario.units import format_bytes, format_duration
 EVENTS_MAX = 64
 PAUSE_NS_MAX = 60_000_000_000
 Process = Literal["driver", "publisher", "subscriber", "archive", "all"]
-ALL = ("driver", "publisher", "subscriber", "archive", "recorder")
+ALL = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer")
 """The roles of everybody on a host."""
 Trigger = Literal["after", "published", "delivered"]
 
@@ -191,8 +191,9 @@ def event_problems(
 ) -> Iterator[Problem]:
     """What makes events impossible, or leaves a stream that nobody goes on with.
 
-    `hosts` has the roles on each host: `driver`, and `publisher`, `subscriber`, `archive` where
-    there are such. `rejoins` says whether all streams go on after an image was lost.
+    `hosts` has the roles on each host: `driver`, and `publisher`, `subscriber`, `archive` and
+    `replayer` where there are such. `rejoins` says whether all streams go on after an image was
+    lost.
     """
     for index, event in enumerate(events):
         path: Path = ("events", index)
@@ -225,6 +226,9 @@ def _survivable(
         text = "an archive loses its driver: expected a host without one, or its archive alone"
         yield Problem((*path, "act", "kill"), text)
     elif case.action == "kill" and case.process == "archive":
+        if "replayer" in roles:
+            text = "a replay ends with its archive: expected a host that replays nothing"
+            yield Problem((*path, "act", "kill"), text)
         if case.lasts_ns < ARCHIVE_LIVENESS_NS:
             least = format_duration(ARCHIVE_LIVENESS_NS)
             text = f"a killed archive is taken for alive: expected {least} or more"

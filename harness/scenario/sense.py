@@ -77,7 +77,7 @@ def _events(scenario: Scenario) -> Iterator[Problem]:
     roles = {host: {"driver"} for host in scenario.network.hosts}
     for traffic in scenario.traffic:
         for host in traffic.from_hosts:
-            roles.get(host, set()).add("publisher")
+            roles.get(host, set()).add(traffic.sender)
         for host in traffic.to_hosts:
             roles.get(host, set()).add("subscriber")
     for archive in scenario.archives:
@@ -85,7 +85,7 @@ def _events(scenario: Scenario) -> Iterator[Problem]:
     yield from event_problems(
         scenario.events,
         roles,
-        sum(each.content.total_bytes for each in scenario.traffic),
+        sum(each.content.total_bytes for each in scenario.traffic if not each.replays),
         scenario.budget.wall_ns,
         rejoins=all(each.rejoins for each in scenario.traffic),
         image_liveness_ns=scenario.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS,

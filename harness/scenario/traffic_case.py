@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from harness.scenario.channel import SELF, fill_in, parse_channel
-from harness.scenario.model import LONGEST, Traffic
+from harness.scenario.model import LONGEST, SENDERS, Traffic
 from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
 from harness.scenario.traffic_sense import longest_message
@@ -69,6 +69,8 @@ class TrafficCase(Part):
     """Of the subscriber."""
     rejoins: bool = False
     """Whether the stream goes on when it was cut."""
+    replays: str = ""
+    """The id of the stream whose recording is sent here again; empty where it is published."""
     recorded: str = ""
     """The host whose archive records it; empty when nobody does."""
 
@@ -112,7 +114,15 @@ class TrafficCase(Part):
         """The hosts on which a workload of this role is at work on it."""
         if role == "recorder":
             return (self.recorded,) if self.recorded else ()
-        return self.publishers if role == "publisher" else self.subscribers
+        if role in SENDERS:
+            is_one = (role == "replayer") == bool(self.replays)
+            return self.publishers if is_one else ()
+        return self.subscribers
+
+    @property
+    def plan_id(self) -> str:
+        """The id by which its messages are planned: a replay sends those of another stream."""
+        return self.replays or self.id
 
     def at(self, host: str) -> "TrafficCase":
         """The stream as a workload at one of its ends sees it."""
@@ -129,15 +139,21 @@ class TrafficCase(Part):
         return f"{text} at {self.to_host}" if len(self.subscribers) > 1 else text
 
 
-def resolve_traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]) -> TrafficCase:
-    """Spell a stream out."""
+def resolve_traffic(
+    traffic: Traffic,
+    ordinal: int,
+    addresses: Mapping[str, str],
+    replayed: Traffic | None = None,
+) -> TrafficCase:
+    """Spell a stream out; one that is replayed says how the replay's terms are."""
     channels = {each: traffic.channels.get(each, traffic.channel) for each in traffic.from_hosts}
     receives = {each: traffic.receives.get(each, traffic.receive) for each in traffic.to_hosts}
     publishers, subscribers = (len(each) > 1 for each in (traffic.from_hosts, traffic.to_hosts))
-    channel = parse_channel(channels[traffic.from_host])
+    channel = parse_channel(replayed.channel if replayed else channels[traffic.from_host])
     receive = parse_channel(receives[traffic.to_host])
     sources = [parse_channel(each) for each in traffic.sources]
     heard = receive if receive.has_endpoint else sources[0]
+    pace = traffic.content.pace if replayed is None else None
     named = [parse_channel(each) for each in (*channels.values(), *receives.values())]
     ports = {port for each in (*named, *sources) for port in each.ports}
     message = traffic.content.message
@@ -175,9 +191,10 @@ def resolve_traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]
         destinations=tuple(filled(each, traffic.from_host) for each in traffic.destinations),
         sources=tuple((h, filled(each, h)) for h in traffic.to_hosts for each in traffic.sources),
         ports=() if ports == {heard.endpoint_port} else tuple(sorted(ports)),
-        pace=pace_case(traffic.content.pace),
-        close_after_ns=traffic.content.close_after_ns,
+        pace=pace_case(pace),
+        close_after_ns=0 if replayed else traffic.content.close_after_ns,
         consume=pace_case(traffic.consume),
         rejoins=traffic.rejoins,
+        replays=traffic.replays or "",
         recorded=traffic.recorded or "",
     )

@@ -162,7 +162,7 @@ class Evidence:
             return Missing(self.name_of(self.folder.payload), "is empty")
         messages = plan(
             case.seed,
-            traffic.id,
+            traffic.plan_id,
             traffic.total_bytes,
             longest=traffic.longest_bytes,
             shortest=traffic.shortest_bytes,

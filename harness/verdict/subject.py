@@ -12,7 +12,7 @@ from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 
 NAME = "subject_lived"
-ROLES = ("driver", "publisher", "subscriber", "archive", "recorder")
+ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer")
 SERVERS = ("driver", "archive")
 """They live until they are asked to end; the others end by themselves."""
 UNSUPPORTED_EXIT_CODE = 127
@@ -45,8 +45,13 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
 def _expected(evidence: Evidence) -> list[str]:
     """The roles that every run has, and those that this one's case asks for."""
     case = evidence.case
-    is_recorded = not isinstance(case, Missing) and any(each.recorded for each in case.traffic)
-    return [each for each in ROLES if each not in ("archive", "recorder") or is_recorded]
+    traffic = () if isinstance(case, Missing) else case.traffic
+    needless = set()
+    if not any(each.recorded for each in traffic):
+        needless |= {"archive", "recorder"}
+    if not any(each.replays for each in traffic):
+        needless.add("replayer")
+    return [each for each in ROLES if each not in needless]
 
 
 def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:

@@ -1,7 +1,7 @@
 """The process of one workload.
 
-    python -m harness.workload publisher|subscriber|recorder|saboteur --case case.json
-                               --traffic ID --aeron-dir D --out DIR [--sabotage NAME]
+    python -m harness.workload publisher|subscriber|recorder|replayer|saboteur
+                    --case case.json --traffic ID --aeron-dir D --out DIR [--sabotage NAME]
 
 Prints `ready` when subscribed, or recorded, and `progress <bytes>/<total>` on the way. Exit codes:
 0 the stream went to its end, 1 the subject failed (why is on stderr and in the document left
@@ -13,7 +13,7 @@ import sys
 from driver.base.errors import DriverError
 from driver.client.errors import RegistrationError
 from driver.command.command_type import ErrorCode
-from harness.workload import options, publisher, recorder, saboteur, subscriber
+from harness.workload import options, publisher, recorder, replayer, saboteur, subscriber
 from harness.workload.stop import Stop, Stopped, SubjectError
 
 SUBJECT_FAILED = 1
@@ -24,6 +24,7 @@ RUNS = {
     "publisher": publisher.run,
     "subscriber": subscriber.run,
     "recorder": recorder.run,
+    "replayer": replayer.run,
     "saboteur": saboteur.run,
 }
 

@@ -17,6 +17,7 @@ SABOTAGES = {
     "publisher": (SKIP_MESSAGE,),
     "subscriber": (FLIP_BYTE,),
     "recorder": (),
+    "replayer": (),
     "saboteur": (LYING_COUNTER, NAK_WHEN_UNRELIABLE),
 }
 """What each role can be ordered to do wrong."""

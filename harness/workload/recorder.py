@@ -12,24 +12,19 @@ asked again. Leaves what it was told; what is in the files is for others to see.
 import time
 from dataclasses import asdict
 
-from driver.archive.client import AeronArchive, ArchiveContext, ArchiveError
+from driver.archive.client import AeronArchive, ArchiveError
 from driver.archive.protocol.codes import ErrorCode, SourceLocation
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.base.errors import DriverError
 from driver.client.aeron import Aeron
 from harness.artifact.recording import Recorded, RecorderFacts
+from harness.workload.archive_session import NOT_STOPPED, RECORDINGS_MAX, context
 from harness.workload.options import Options
 from harness.workload.progress import say
 from harness.workload.stop import Stop
 
 LOOK_S = 0.02
 RETRY_S = 0.1
-RECORDINGS_MAX = 1_000
-NOT_STOPPED = -1
-CHANNEL = "aeron:ipc?term-length=64k"
-"""On which an archive hears the clients of its own driver, and is heard."""
-ANSWER_NS = 2_000_000_000
-"""An archive that is silent for so long is taken for dead; it is asked again then, and again."""
 
 
 class Recorder:
@@ -113,7 +108,7 @@ def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
         try:
             with (
                 Aeron(options.aeron_dir) as aeron,
-                AeronArchive.connect(aeron, _context(options)) as archive,
+                AeronArchive.connect(aeron, context(options)) as archive,
             ):
                 recorder.begin(archive, *_source(options))
                 if not was_ready:
@@ -128,15 +123,6 @@ def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
             if not was_ready:
                 raise
             time.sleep(RETRY_S)
-
-
-def _context(options: Options) -> ArchiveContext:
-    return ArchiveContext(
-        control_request_channel=CHANNEL,
-        control_response_channel=CHANNEL,
-        message_timeout_ns=ANSWER_NS,
-        client_name=f"recorder-{options.traffic.id}",
-    )
 
 
 def _source(options: Options) -> tuple[str, SourceLocation]:

@@ -55,6 +55,19 @@ def test_an_archive_that_was_killed_keeps_what_it_had_said_and_its_successor_goe
     assert before.told_position <= before.stop_position < after.start_position < after.stop_position
 
 
+def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judged(tmp_path):
+    run = made(tmp_path, "replay-to-lossy-subscriber")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    messages = run.host("a").subscriber("again").messages
+    content = bytearray(messages.read_bytes())
+    assert content == run.host("b").subscriber("orders").messages.read_bytes()
+    content[-1] ^= 1
+    messages.write_bytes(content)
+    wrong = [each for each in judge(run.path).checks if each.outcome is Outcome.FAIL]
+    assert [(each.name, each.about) for each in wrong] == [("delivered_once", "again")]
+
+
 def test_another_driver_has_no_archive(tmp_path):
     tested = pair("ours", "aeronmd:/bin/true", "netns", tmp_path / "store")
     run = made(tmp_path, "record-under-loss", tested=tested)

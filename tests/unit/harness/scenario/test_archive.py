@@ -112,6 +112,80 @@ def test_an_archive_may_be_killed_where_no_stream_rejoins():
     assert event.roles == ("archive",)
 
 
+REPLAY = """\
+  - id: again
+    stream: 2001
+    replays: one
+    from: b
+    to: a
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${a}:24326"
+    receive: "aeron:udp?endpoint=${a}:24326|nak-delay=10us"
+"""
+
+
+def replayed(old="", new="", **options):
+    text = text_of(archives="[{host: b, segment: 256KiB}]", **options)
+    paced = "message: {from: 1B, to: max}, pace: {rate: 1MiB/s}, close_after: 1s}"
+    text = text.replace("message: {from: 1B, to: max}}", paced)
+    assert old in REPLAY
+    return text.replace("faults:\n", f"{REPLAY.replace(old, new)}faults:\n", 1)
+
+
+def test_a_replay_is_the_stream_that_was_recorded():
+    case = resolve(
+        parse_scenario(replayed(), "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )
+    one, again = case.traffic
+    assert (again.replays, again.plan_id, one.plan_id) == ("one", "one", "one")
+    assert (again.total_bytes, again.term_length, again.mtu) == (1 << 20, 65536, one.mtu)
+    assert again.longest_bytes == one.longest_bytes == 8192
+    assert (again.pace.is_free, again.close_after_ns) == (True, 0)
+    assert not one.pace.is_free
+    assert (one.ends("publisher"), one.ends("replayer")) == (("a",), ())
+    assert (again.ends("publisher"), again.ends("replayer")) == ((), ("b",))
+    assert "the archive on b replays its recording of one" in explain(case)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("replays: one", "replays: other", "no recorded stream 'other': there are one"),
+        ("replays: one", "replays: again", "no recorded stream 'again': there are one"),
+        ("publication: exclusive", "publication: concurrent", "a replay is exclusive"),
+        ("to: a", "to: a\n    rejoins: true", "a replay that was cut does not go on"),
+        ("to: a", "to: a\n    content: {bytes: 2MiB}", "has the content of what it replays"),
+        ('24326"', '24326|term-length=64k"', "the recording says what term-length of its replay"),
+        ('24326"', '24326|mtu=1408|session-id=7"', "what mtu, session-id of its replay is"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused(old, new, said):
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(replayed(old, new), "made.yaml")
+    assert said in "\n".join(str(each) for each in raised.value.faults)
+
+
+def test_a_replay_comes_from_where_it_is_recorded():
+    text = replayed("from: b", "from: a").replace("${a}:24326", "${b}:24326")
+    with pytest.raises(ScenarioError, match="one is recorded on b: expected its replay from there"):
+        parse_scenario(text.replace("from: a\n    to: a", "from: a\n    to: b"), "made.yaml")
+
+
+def test_an_archive_that_replays_is_not_killed():
+    with pytest.raises(ScenarioError, match="a replay ends with its archive"):
+        parse_scenario(replayed(more=EVENTS % ("archive", KILL)), "made.yaml")
+
+
+def test_published_bytes_of_an_event_are_those_of_publishers():
+    event = "events:\n  - {id: it, whom: {host: b}, when: {published: 1MiB}, act: {pause: 1ms}}\n"
+    with pytest.raises(ScenarioError, match="expected less than all content, 1MiB"):
+        parse_scenario(replayed(more=event), "made.yaml")
+
+
 def test_a_host_without_an_archive_has_none_to_kill():
     more = EVENTS % ("archive", KILL)
     assert "host b has no archive" in faults_of(archives="[{host: a}]", recorded="a", more=more)
