@@ -10,12 +10,15 @@ from collections.abc import Iterator
 
 from harness.scenario.archive import Archive
 from harness.scenario.channel import parse_channel
+from harness.scenario.merge import merge_problems
 from harness.scenario.model import Scenario, Traffic
 from harness.scenario.problem import Path, Problem
 from harness.scenario.traffic_sense import unknown_host
 
 EQUAL = "recording_equals_published"
 """The check that is about recordings."""
+MERGED = "merged_into_live"
+"""The one about those who merge."""
 OF_THE_RECORDING = ("term-length", "mtu", "init-term-id", "term-id", "term-offset", "session-id")
 """Parameters of a channel that an archive puts on that of a replay."""
 
@@ -23,6 +26,10 @@ OF_THE_RECORDING = ("term-length", "mtu", "init-term-id", "term-id", "term-offse
 def archive_problems(scenario: Scenario) -> Iterator[Problem]:
     """All that is wrong with a scenario's archives, and with what they are to record."""
     hosts = scenario.network.hosts
+    if not any(each.merges for each in scenario.traffic):
+        wanted = [index for index, each in enumerate(scenario.expect) if each.name == MERGED]
+        for index in wanted:
+            yield Problem(("expect", index), "nobody merges: expected a traffic with `merges`")
     used = {each.recorded for each in scenario.traffic}
     for index, archive in enumerate(scenario.archives):
         path: Path = ("archives", index)
@@ -40,6 +47,8 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
             yield from _recorded(scenario, traffic, ("traffic", index))
         if traffic.replays is not None:
             yield from _replays(scenario, traffic, ("traffic", index))
+        if traffic.merges is not None:
+            yield from _merges(scenario, traffic, ("traffic", index))
     asked = [index for index, each in enumerate(scenario.expect) if each.name == EQUAL]
     if used == {None} and asked:
         text = "no traffic is recorded: expected one with `recorded`"
@@ -103,6 +112,32 @@ def _replays(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Probl
     if said:
         text = f"the recording says what {', '.join(said)} of its replay is: expected none here"
         yield Problem((*path, "channel"), text)
+
+
+def _merges(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
+    assert traffic.merges is not None
+    if traffic.to_hosts != (traffic.recorded,):
+        text = "who merges reads the recording of its own host: expected one reader, and "
+        yield Problem((*path, "merges"), f"{text}`recorded: {traffic.to_host}`")
+    try:
+        channel, receive = parse_channel(traffic.channel), parse_channel(traffic.receive)
+        ports = {*channel.ports, *receive.ports}
+    except ValueError:
+        return  # Told of the channels themselves.
+    if channel.control_mode != "dynamic":
+        text = "a merge needs a stream that takes new readers: expected control-mode=dynamic"
+        yield Problem((*path, "channel"), text)
+    if traffic.replays is not None or traffic.consume is not None or traffic.partial:
+        text = "expected none of replays, consume and partial with it"
+        yield Problem((*path, "merges"), text)
+    yield from merge_problems(
+        traffic.merges,
+        traffic.to_host,
+        scenario.network.hosts,
+        ports,
+        traffic.content.total_bytes,
+        (*path, "merges"),
+    )
 
 
 def _ends(traffic: Traffic) -> tuple[str, ...]:

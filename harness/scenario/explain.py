@@ -14,6 +14,7 @@ from harness.scenario.explain_fault import choice_lines, fault_line
 from harness.scenario.explain_weather import weather_lines
 from harness.scenario.fault_case import FaultCase
 from harness.scenario.host_event import event_line
+from harness.scenario.merge import merge_line
 from harness.scenario.pace import pace_line
 from harness.scenario.units import format_bytes, format_duration
 
@@ -122,6 +123,8 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         yield f"  consumes {pace_line(traffic.consume)}"
     if traffic.replays:
         yield f"  the archive on {traffic.from_host} replays its recording of {traffic.replays}"
+    if traffic.merges is not None:
+        yield f"  the subscriber merges: {merge_line(traffic.merges)}"
     if traffic.recorded:
         where = "what it sends" if traffic.recorded in traffic.publishers else "what it receives"
         yield f"  recorded by the archive on {traffic.recorded}: {where}"

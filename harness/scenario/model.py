@@ -20,6 +20,7 @@ from harness.scenario import applies
 from harness.scenario.archive import ARCHIVES_MAX, Archive
 from harness.scenario.fault import Fault
 from harness.scenario.host_event import EVENTS_MAX, HostEvent, Timeouts
+from harness.scenario.merge import Merge
 from harness.scenario.network import HOSTS_MAX, Network
 from harness.scenario.pace import Pace
 from harness.scenario.table import (
@@ -163,6 +164,10 @@ class Traffic(Table):
     replays: Name | None = None
     """The id of a recorded stream that the archive on host `from` sends again, in the place of a
     publisher; its `content` and its geometry are this one's too. Default: it is published."""
+
+    merges: Merge | None = None
+    """The subscriber comes late, and reads from the recording on its own host first; default it is
+    there before anybody publishes."""
 
     recorded: Name | None = None
     """The host whose archive records the stream: a subscriber's, or the publisher's own; default

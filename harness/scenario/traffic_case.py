@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from harness.scenario.channel import SELF, fill_in, parse_channel
+from harness.scenario.merge import MergeCase
 from harness.scenario.model import LONGEST, SENDERS, Traffic
 from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
@@ -71,6 +72,8 @@ class TrafficCase(Part):
     """Whether the stream goes on when it was cut."""
     replays: str = ""
     """The id of the stream whose recording is sent here again; empty where it is published."""
+    merges: MergeCase | None = None
+    """How its subscriber comes late."""
     recorded: str = ""
     """The host whose archive records it; empty when nobody does."""
 
@@ -155,6 +158,9 @@ def resolve_traffic(
     heard = receive if receive.has_endpoint else sources[0]
     pace = traffic.content.pace if replayed is None else None
     named = [parse_channel(each) for each in (*channels.values(), *receives.values())]
+    merge = traffic.merges
+    if merge is not None:
+        named.append(parse_channel(merge.live))
     ports = {port for each in (*named, *sources) for port in each.ports}
     message = traffic.content.message
     longest = message.longest_bytes
@@ -196,5 +202,12 @@ def resolve_traffic(
         consume=pace_case(traffic.consume),
         rejoins=traffic.rejoins,
         replays=traffic.replays or "",
+        merges=None
+        if merge is None
+        else MergeCase(
+            after_bytes=merge.after_bytes,
+            live=filled(merge.live, traffic.to_host),
+            port=parse_channel(merge.live).endpoint_port,
+        ),
         recorded=traffic.recorded or "",
     )

@@ -1,9 +1,11 @@
 """Archives end to end: what is recorded over a bad link, by processes of their own."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.artifact.application import SubscriberFacts
 from harness.artifact.recording import RecorderFacts
 from harness.artifact.run_dir import SuiteDir
 from harness.orchestrate import privileges
@@ -66,6 +68,18 @@ def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judg
     messages.write_bytes(content)
     wrong = [each for each in judge(run.path).checks if each.outcome is Outcome.FAIL]
     assert [(each.name, each.about) for each in wrong] == [("delivered_once", "again")]
+
+
+def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
+    run = made(tmp_path, "merge-under-loss")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    document = run.host("b").subscriber("orders").document
+    facts = SubscriberFacts.read(document)
+    assert 2 << 20 <= facts.merged_position < facts.end_position
+    replace(facts, merged_position=-1).write(document)
+    wrong = [each.name for each in judge(run.path).checks if each.outcome is not Outcome.PASS]
+    assert wrong == ["merged_into_live"]
 
 
 def test_another_driver_has_no_archive(tmp_path):

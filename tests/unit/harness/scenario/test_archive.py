@@ -6,6 +6,7 @@ from harness.scenario.archive import SEGMENT_DEFAULT, ArchiveCase
 from harness.scenario.case import Case, Payload, resolve
 from harness.scenario.explain import explain
 from harness.scenario.loader import ScenarioError, parse_scenario
+from harness.scenario.merge import MergeCase
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
 
 CONTENT = "    content: {bytes: 1MiB, message: {from: 1B, to: max}}\n"
@@ -184,6 +185,64 @@ def test_published_bytes_of_an_event_are_those_of_publishers():
     event = "events:\n  - {id: it, whom: {host: b}, when: {published: 1MiB}, act: {pause: 1ms}}\n"
     with pytest.raises(ScenarioError, match="expected less than all content, 1MiB"):
         parse_scenario(replayed(more=event), "made.yaml")
+
+
+MERGES = '{after: 512KiB, live: "aeron:udp?endpoint=${self}:24326|control=${a}:24324"}'
+
+
+def merging(old="", new="", expect="merged_into_live"):
+    text = text_of(archives="[{host: b, segment: 256KiB}]", expect=expect)
+    text = text.replace(
+        "aeron:udp?endpoint=${b}:24325|term",
+        "aeron:udp?control-mode=dynamic|control=${a}:24324|term",
+    )
+    text = text.replace(
+        'receive: "aeron:udp?endpoint=${b}:24325"',
+        'receive: "aeron:udp?endpoint=${b}:24325|control=${a}:24324"',
+    )
+    text = text.replace("    recorded: b\n", f"    recorded: b\n    merges: {MERGES}\n")
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_a_merge_is_what_the_case_has():
+    case = resolve(
+        parse_scenario(merging(), "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )
+    live = "aeron:udp?endpoint=10.64.0.19:24326|control=10.64.0.3:24324"
+    assert case.traffic[0].merges == MergeCase(after_bytes=512 << 10, live=live, port=24326)
+    assert case.traffic[0].all_ports == (24324, 24325, 24326)
+    assert "the subscriber merges: once 512KiB are recorded, replayed, then live" in explain(case)
+    assert Case.model_validate_json(case.to_json()) == case
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("after: 512KiB", "after: 1MiB", "expected less than the content, 1MiB"),
+        ("${self}:24326", "${self}:24325", "port 24325 is the recorded stream's"),
+        ("${self}:24326", "${a}:24326", "expected endpoint=${self}:PORT, found ${a}"),
+        ("${self}:24326", "${c}:24326", "no host 'c'"),
+        ('24326|control=${a}:24324"', '24326"', "expected control=HOST:PORT"),
+        ("control-mode=dynamic|", "", "expected control-mode=dynamic"),
+        ("    recorded: b\n", "    recorded: a\n", "reads the recording of its own host"),
+        ("    recorded: b\n", "    recorded: b\n    partial: [b]\n", "none of replays, consume"),
+    ],
+)
+def test_what_cannot_merge_is_refused(old, new, said):
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(merging(old, new), "made.yaml")
+    assert said in "\n".join(str(each) for each in raised.value.faults)
+
+
+def test_a_check_of_merges_needs_one():
+    text = text_of(expect="merged_into_live")
+    with pytest.raises(ScenarioError, match="nobody merges"):
+        parse_scenario(text, "made.yaml")
 
 
 def test_a_host_without_an_archive_has_none_to_kill():
