@@ -5,15 +5,15 @@
     recorder on host b ----- aeron:ipc ------'
 
 An archive keeps its directory in the run folder, so what it wrote is evidence without being copied.
-It is asked over shared memory alone, so that nothing of it crosses the link but what the scenario
-orders. Refuses to know what it is asked.
+It is asked over shared memory, so that nothing of it crosses the link but what the scenario orders;
+only where archives copy from each other they speak over UDP, too. Refuses to know what it is asked.
 """
 
 from __future__ import annotations
 
 from harness.orchestrate.order import Order
 from harness.orchestrate.traffic import Unsupported
-from harness.scenario.archive import Archive
+from harness.scenario.archive import ANSWER_PORT, CONTROL_PORT, COPY_PORT, Archive
 
 READY = "archive ready"
 """How the line begins with which an archive says that clients may connect."""
@@ -46,9 +46,18 @@ def command(python: str, *, archive: str, aeron: str) -> list[str]:
     return [python, *PROGRAM, "--dir", archive, "--aeron-dir", aeron]
 
 
-def variables(archive: Archive) -> dict[str, str]:
-    """What an archive reads from its environment."""
-    return {**_VARIABLES, "AERON_ARCHIVE_SEGMENT_FILE_LENGTH": str(archive.segment_bytes)}
+def variables(archive: Archive, address: str = "") -> dict[str, str]:
+    """What an archive reads from its environment; with an address others may speak to it there."""
+    found = {**_VARIABLES, "AERON_ARCHIVE_SEGMENT_FILE_LENGTH": str(archive.segment_bytes)}
+    if address:
+        endpoint = f"aeron:udp?endpoint={address}"
+        found |= {
+            "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "true",
+            "AERON_ARCHIVE_CONTROL_CHANNEL": f"{endpoint}:{CONTROL_PORT}",
+            "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": f"{endpoint}:{ANSWER_PORT}",
+            "AERON_ARCHIVE_REPLICATION_CHANNEL": f"{endpoint}:{COPY_PORT}",
+        }
+    return found
 
 
 def says_ready(line: str) -> bool:

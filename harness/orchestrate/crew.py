@@ -30,8 +30,11 @@ STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0
 SUCCESSOR = "#"
 """Between the name of a process and its number, if another had that name before it."""
 
-WORKLOADS = ("publisher", "subscriber", "recorder", "replayer")
+WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
 """Roles of which a host may have several, each called by its stream."""
+
+IN_THE_FILES_OF = {"replayer": "publisher", "replicator": "recorder"}
+"""Who leaves what another role leaves, and where that does."""
 
 
 class Crew:
@@ -160,13 +163,13 @@ class Crew:
             aeron=self._directory(host),
         )
         env = {**self.order.subject(host).variables(*self._where(host)), **self.timeouts}
-        env |= archives.variables(archive)
+        speaks = any(each.replicated for each in self.order.scenario.traffic)
+        env |= archives.variables(archive, self.lab.address(host) if speaks else "")
         return self.spawn("archive", host, argv, files.archive_log, env)
 
     def start_workload(self, role: str, host: str, stream: Traffic) -> Watched:
         files = self.order.folder.host(host)
-        # A replayer leaves what a publisher leaves, in the files of one.
-        kept = "publisher" if role == "replayer" else role
+        kept = IN_THE_FILES_OF.get(role, role)
         log = files.saboteur_log if role == "saboteur" else getattr(files, kept)(stream.id).log
         ends = stream.ends(role)
         tested = self.order.subject(host)

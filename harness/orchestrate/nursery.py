@@ -34,6 +34,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "harness.workload.publisher",
         "harness.workload.recorder",
         "harness.workload.replayer",
+        "harness.workload.replicator",
         "harness.workload.saboteur",
         "harness.workload.subscriber",
     ),

@@ -185,6 +185,8 @@ class Run:
                 self.crew.start_workload(each.sender, host, each) for host in each.from_hosts
             ]
             twins += started if len(started) > 1 else []
+            for host in each.ends("replicator"):
+                self.crew.start_workload("replicator", host, each)
         if twins:
             self._await("publishers", twins, has_publication)
             wall_s = self.order.scenario.budget.wall_ns / 1e9

@@ -58,7 +58,7 @@ def need(scenario: Scenario) -> Need:
         if length + LOG_METADATA_BYTES <= LOG_LENGTH_MAX
     )
     hosts = len(scenario.network.hosts)
-    recorded = sum(each.content.total_bytes for each in scenario.traffic if each.recorded)
+    recorded = sum(each.content.total_bytes * len(each.archived) for each in scenario.traffic)
     disk = int(traffic_bytes * DISK_PER_TRAFFIC_BYTE + recorded * DISK_PER_RECORDED_BYTE)
     disk += min(kept, hosts * COPIED_BYTES_MAX)
     return Need(

@@ -17,6 +17,10 @@ from harness.scenario.units import format_bytes
 
 ARCHIVES_MAX = 8
 SEGMENT_MIN, SEGMENT_MAX = 64 * 1024, 1 << 30
+CONTROL_PORT, ANSWER_PORT, COPY_PORT, ASKING_PORT = 8010, 8020, 8030, 8040
+"""On which an archive hears archives and clients of other hosts, hears answers, and receives what
+it copies; and on which a client hears the archive of another host."""
+COPYING_PORTS = (CONTROL_PORT, ANSWER_PORT, COPY_PORT, ASKING_PORT)
 SEGMENT_DEFAULT = 128 * 1024 * 1024
 """Aeron's."""
 

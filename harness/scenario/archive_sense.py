@@ -30,7 +30,7 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
         wanted = [index for index, each in enumerate(scenario.expect) if each.name == MERGED]
         for index in wanted:
             yield Problem(("expect", index), "nobody merges: expected a traffic with `merges`")
-    used = {each.recorded for each in scenario.traffic}
+    used = {host for each in scenario.traffic for host in each.archived}
     for index, archive in enumerate(scenario.archives):
         path: Path = ("archives", index)
         if archive.host not in hosts:
@@ -47,10 +47,12 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
             yield from _recorded(scenario, traffic, ("traffic", index))
         if traffic.replays is not None:
             yield from _replays(scenario, traffic, ("traffic", index))
+        if traffic.replicated is not None:
+            yield from _replicated(scenario, traffic, ("traffic", index))
         if traffic.merges is not None:
             yield from _merges(scenario, traffic, ("traffic", index))
     asked = [index for index, each in enumerate(scenario.expect) if each.name == EQUAL]
-    if used == {None} and asked:
+    if not used and asked:
         text = "no traffic is recorded: expected one with `recorded`"
         yield Problem(("expect", asked[0]), text)
 
@@ -112,6 +114,21 @@ def _replays(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Probl
     if said:
         text = f"the recording says what {', '.join(said)} of its replay is: expected none here"
         yield Problem((*path, "channel"), text)
+
+
+def _replicated(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
+    host, at = traffic.replicated, (*path, "replicated")
+    if host not in [each.host for each in scenario.archives]:
+        yield Problem(at, f"no archive on host {host!r}: expected one in `archives`")
+    if traffic.recorded is None:
+        yield Problem(at, "there is nothing to copy: expected `recorded` with it")
+    elif host == traffic.recorded:
+        yield Problem(at, f"it is recorded on {host}: expected another host's archive")
+    elif {host, traffic.recorded} not in [set(each.between) for each in scenario.network.all_links]:
+        yield Problem(at, f"no link joins {traffic.recorded} and {host}")
+    kills = [each for each in scenario.events if each.act.kill and each.whom.process == "archive"]
+    if kills:
+        yield Problem(at, "a copy ends with either archive: expected no kill of one")
 
 
 def _merges(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:

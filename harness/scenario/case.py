@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from harness.scenario.archive import ArchiveCase, archive_case
+from harness.scenario.archive import COPYING_PORTS, ArchiveCase, archive_case
 from harness.scenario.fault_case import FaultCase, resolve_fault
 from harness.scenario.fault_sense import rule_directions
 from harness.scenario.host_event import (
@@ -127,6 +127,14 @@ class Case(Part):
             and "publisher" in each.roles
         ]
         return 1 + len(kills)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All UDP ports that anything of the run is sent to, in order."""
+        found = {port for each in self.traffic for port in each.all_ports}
+        if any(each.replicated for each in self.traffic):
+            found |= set(COPYING_PORTS)
+        return tuple(sorted(found))
 
     def traffic_by_id(self, traffic_id: str) -> TrafficCase:
         return next(each for each in self.traffic if each.id == traffic_id)

@@ -128,6 +128,8 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
     if traffic.recorded:
         where = "what it sends" if traffic.recorded in traffic.publishers else "what it receives"
         yield f"  recorded by the archive on {traffic.recorded}: {where}"
+    if traffic.replicated:
+        yield f"  copied from there by the archive on {traffic.replicated}"
 
 
 def _channels(

@@ -169,6 +169,10 @@ class Traffic(Table):
     """The subscriber comes late, and reads from the recording on its own host first; default it is
     there before anybody publishes."""
 
+    replicated: Name | None = None
+    """The host whose archive copies the recording, over the link, while it is made; default nobody
+    does."""
+
     recorded: Name | None = None
     """The host whose archive records the stream: a subscriber's, or the publisher's own; default
     nobody records it."""
@@ -177,9 +181,16 @@ class Traffic(Table):
         """The hosts on which a workload of this role is at work on it."""
         if role == "recorder":
             return (self.recorded,) if self.recorded else ()
+        if role == "replicator":
+            return (self.replicated,) if self.replicated else ()
         if role in SENDERS:
             return self.from_hosts if role == self.sender else ()
         return self.to_hosts
+
+    @property
+    def archived(self) -> tuple[str, ...]:
+        """The hosts whose archives have it in the end."""
+        return tuple(each for each in (self.recorded, self.replicated) if each is not None)
 
     @property
     def sender(self) -> str:

@@ -74,6 +74,8 @@ class TrafficCase(Part):
     """The id of the stream whose recording is sent here again; empty where it is published."""
     merges: MergeCase | None = None
     """How its subscriber comes late."""
+    replicated: str = ""
+    """The host whose archive copies that recording; empty when nobody does."""
     recorded: str = ""
     """The host whose archive records it; empty when nobody does."""
 
@@ -117,10 +119,17 @@ class TrafficCase(Part):
         """The hosts on which a workload of this role is at work on it."""
         if role == "recorder":
             return (self.recorded,) if self.recorded else ()
+        if role == "replicator":
+            return (self.replicated,) if self.replicated else ()
         if role in SENDERS:
             is_one = (role == "replayer") == bool(self.replays)
             return self.publishers if is_one else ()
         return self.subscribers
+
+    @property
+    def archived(self) -> tuple[str, ...]:
+        """The hosts whose archives have it in the end."""
+        return tuple(each for each in (self.recorded, self.replicated) if each)
 
     @property
     def plan_id(self) -> str:
@@ -209,5 +218,6 @@ def resolve_traffic(
             live=filled(merge.live, traffic.to_host),
             port=parse_channel(merge.live).endpoint_port,
         ),
+        replicated=traffic.replicated or "",
         recorded=traffic.recorded or "",
     )

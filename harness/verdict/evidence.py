@@ -177,10 +177,9 @@ class Evidence:
         if isinstance(case, Missing):
             return case
         path = self.folder.capture(host)
-        ports = tuple(sorted({port for each in case.traffic for port in each.all_ports}))
         # Where a bit may be flipped on purpose, what the receiver refuses has not arrived.
         corrupts = any(each.corrupt_ppb for each in case.weather)
-        found = self._document(path, lambda at: read_capture(at, ports, whole_only=corrupts))
+        found = self._document(path, lambda at: read_capture(at, case.ports, whole_only=corrupts))
         if isinstance(found, Capture) and found.problem:
             return Missing(self.name_of(path), found.problem, damaged=True)
         return found
@@ -265,8 +264,8 @@ class Evidence:
             return Missing(self.name_of(path), str(error), damaged=True)
         return KeptLog(path, log, buf)
 
-    def _recorder(self, traffic: TrafficCase) -> RecorderFacts | Missing:
-        files = self.folder.host(traffic.recorded).recorder(traffic.id)
+    def _recorder(self, host: str, traffic_id: str) -> RecorderFacts | Missing:
+        files = self.folder.host(host).recorder(traffic_id)
         return self._document(files.document, RecorderFacts.read)
 
     def _archive(self, host: str) -> KeptArchive | Missing:

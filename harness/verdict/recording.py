@@ -59,27 +59,26 @@ def recording_equals_published(evidence: Evidence, traffics: list[TrafficCase]) 
     """The archive's files hold the stream as it was published, byte for byte, up to its end."""
     findings = []
     for traffic in {each.id: each for each in traffics if each.recorded}.values():
-        flow = traffic.at(traffic.recorded)
-        found = _story(evidence, flow)
-        if isinstance(found, Missing):
-            findings.append(could_not_look(EQUAL, found, flow.id))
-        else:
-            findings.append(_judged(evidence, flow, found))
+        for host in traffic.archived:
+            about = traffic.id if host == traffic.recorded else f"{traffic.id} copied to {host}"
+            found = _story(evidence, traffic.at(traffic.recorded), host)
+            if isinstance(found, Missing):
+                findings.append(could_not_look(EQUAL, found, about))
+            else:
+                findings.append(_judged(evidence, host, traffic.id, found, about))
     return findings
 
 
-def _story(evidence: Evidence, flow: TrafficCase) -> _Story | Missing:
-    kept, case = evidence.archive(flow.recorded), evidence.case
-    found = together(
-        evidence.planned(flow), evidence.publisher(flow), evidence.recorder(flow), case
-    )
+def _story(evidence: Evidence, flow: TrafficCase, host: str) -> _Story | Missing:
+    kept, case, told = evidence.archive(host), evidence.case, evidence.recorder(host, flow.id)
+    found = together(evidence.planned(flow), evidence.publisher(flow), told, case)
     if isinstance(kept, Missing):
         return kept
     if isinstance(found, Missing):
         return found
-    planned, publisher, told, case = found
+    planned, publisher, said, case = found
     own = [each for each in kept.catalog.recordings if each.stream_id == flow.stream_id]
-    return _Story(kept, planned, publisher, told, tuple(own), kills_of(case, flow.recorded))
+    return _Story(kept, planned, publisher, said, tuple(own), kills_of(case, host))
 
 
 def kills_of(case: Case, host: str) -> int:
@@ -88,9 +87,9 @@ def kills_of(case: Case, host: str) -> int:
     return sum(each.host == host for each in kills)
 
 
-def _judged(evidence: Evidence, flow: TrafficCase, story: _Story) -> Finding:
-    folder = evidence.folder.host(flow.recorded)
-    where = [evidence.name_of(folder.archive), evidence.name_of(folder.recorder(flow.id).document)]
+def _judged(evidence: Evidence, host: str, traffic_id: str, story: _Story, about: str) -> Finding:
+    files = evidence.folder.host(host)
+    where = [evidence.name_of(files.archive), evidence.name_of(files.recorder(traffic_id).document)]
     offence = _not_listed(story) or _not_as_told(story)
     for recording in () if offence else story.recordings:
         offence = offence or _inexact(story, recording)
@@ -99,12 +98,12 @@ def _judged(evidence: Evidence, flow: TrafficCase, story: _Story) -> Finding:
         if offence.file is not None:
             where.insert(0, evidence.name_of(offence.file))
         more = {"position": offence.position, "stands": offence.stands}
-        return failed(EQUAL, offence.text, flow.id, evidence=tuple(where), **more)
+        return failed(EQUAL, offence.text, about, evidence=tuple(where), **more)
     recorded = sum(each.stop_position - each.start_position for each in story.recordings)
     count = len(story.recordings)
     text = f"{recorded} bytes of stream in {count} recordings, as they were published"
     facts = {"recordings": count, "bytes_of_stream": recorded}
-    return passed(EQUAL, text, flow.id, evidence=tuple(where), facts=facts)
+    return passed(EQUAL, text, about, evidence=tuple(where), facts=facts)
 
 
 def _not_listed(story: _Story) -> _Offence | None:

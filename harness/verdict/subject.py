@@ -12,7 +12,7 @@ from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 
 NAME = "subject_lived"
-ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer")
+ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator")
 SERVERS = ("driver", "archive")
 """They live until they are asked to end; the others end by themselves."""
 UNSUPPORTED_EXIT_CODE = 127
@@ -51,6 +51,8 @@ def _expected(evidence: Evidence) -> list[str]:
         needless |= {"archive", "recorder"}
     if not any(each.replays for each in traffic):
         needless.add("replayer")
+    if not any(each.replicated for each in traffic):
+        needless.add("replicator")
     return [each for each in ROLES if each not in needless]
 
 
@@ -100,8 +102,8 @@ def _own_words(evidence: Evidence) -> list[Finding]:
 
 def _spoken(evidence: Evidence, traffic: TrafficCase) -> Iterator[tuple[_Facts | Missing, str]]:
     """What each workload of a stream says of itself, and who it is."""
-    if traffic.recorded:
-        yield evidence.recorder(traffic), f"{traffic.recorded}/recorder-{traffic.id}"
+    for host in traffic.archived:
+        yield evidence.recorder(host, traffic.id), f"{host}/recorder-{traffic.id}"
     for host in traffic.publishers:
         flow = traffic.between(host, traffic.to_host)
         yield evidence.publisher(flow), f"{host}/publisher-{flow.id}"

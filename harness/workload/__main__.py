@@ -1,6 +1,6 @@
 """The process of one workload.
 
-    python -m harness.workload publisher|subscriber|recorder|replayer|saboteur
+    python -m harness.workload publisher|subscriber|recorder|replayer|replicator|saboteur
                     --case case.json --traffic ID --aeron-dir D --out DIR [--sabotage NAME]
 
 Prints `ready` when subscribed, or recorded, and `progress <bytes>/<total>` on the way. Exit codes:
@@ -13,7 +13,15 @@ import sys
 from driver.base.errors import DriverError
 from driver.client.errors import RegistrationError
 from driver.command.command_type import ErrorCode
-from harness.workload import options, publisher, recorder, replayer, saboteur, subscriber
+from harness.workload import (
+    options,
+    publisher,
+    recorder,
+    replayer,
+    replicator,
+    saboteur,
+    subscriber,
+)
 from harness.workload.stop import Stop, Stopped, SubjectError
 
 SUBJECT_FAILED = 1
@@ -25,6 +33,7 @@ RUNS = {
     "subscriber": subscriber.run,
     "recorder": recorder.run,
     "replayer": replayer.run,
+    "replicator": replicator.run,
     "saboteur": saboteur.run,
 }
 

@@ -17,14 +17,13 @@ from driver.client.aeron import Aeron
 from driver.client.image import Image
 from harness.artifact.application import SubscriberFacts
 from harness.scenario.merge import MergeCase
-from harness.workload.archive_session import NOT_STOPPED, RECORDINGS_MAX, context
+from harness.workload.archive_session import LOOK_S, context, wait_for_recording
 from harness.workload.options import Options
 from harness.workload.progress import Progress, say
 from harness.workload.rejoining import Reader
 from harness.workload.stop import Stop, SubjectError
 
 IDLE_S = 0.0001
-LOOK_S = 0.02
 REPLAY_DESTINATION = "aeron:udp?endpoint=localhost:0"
 """The archive is on the reader's own host."""
 PROGRESS_TIMEOUT_NS = 20_000_000_000
@@ -109,14 +108,10 @@ def _wait_for_recording(
     archive: AeronArchive, stream_id: int, merges: MergeCase, stop: Stop
 ) -> RecordingDescriptor:
     """The first recording of a stream, once it is long enough."""
-    found: list[RecordingDescriptor] = []
+    found = wait_for_recording(archive, stream_id, stop)
     while True:
         stop.check()
-        if not found:
-            archive.list_recordings_for_uri(0, RECORDINGS_MAX, "", stream_id, found.append)
-        if found:
-            position = archive.max_recorded_position(found[0].recording_id)
-            recorded_bytes = position - found[0].start_position
-            if position != NOT_STOPPED and recorded_bytes >= merges.after_bytes:
-                return found[0]
+        position = archive.max_recorded_position(found.recording_id)
+        if position - found.start_position >= merges.after_bytes:
+            return found
         time.sleep(LOOK_S)

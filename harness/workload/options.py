@@ -18,6 +18,7 @@ SABOTAGES = {
     "subscriber": (FLIP_BYTE,),
     "recorder": (),
     "replayer": (),
+    "replicator": (),
     "saboteur": (LYING_COUNTER, NAK_WHEN_UNRELIABLE),
 }
 """What each role can be ordered to do wrong."""

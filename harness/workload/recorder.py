@@ -18,12 +18,11 @@ from driver.archive.protocol.responses import RecordingDescriptor
 from driver.base.errors import DriverError
 from driver.client.aeron import Aeron
 from harness.artifact.recording import Recorded, RecorderFacts
-from harness.workload.archive_session import NOT_STOPPED, RECORDINGS_MAX, context
+from harness.workload.archive_session import LOOK_S, NOT_STOPPED, RECORDINGS_MAX, context
 from harness.workload.options import Options
 from harness.workload.progress import say
 from harness.workload.stop import Stop
 
-LOOK_S = 0.02
 RETRY_S = 0.1
 
 

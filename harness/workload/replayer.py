@@ -15,12 +15,11 @@ from driver.archive.protocol.responses import RecordingDescriptor
 from driver.client.aeron import Aeron
 from harness.artifact.application import PublisherFacts
 from harness.dissect.counter_key import SENDER_POSITION
-from harness.workload.archive_session import NOT_STOPPED, RECORDINGS_MAX, context
+from harness.workload.archive_session import LOOK_S, NOT_STOPPED, context, wait_for_recording
 from harness.workload.options import Options
 from harness.workload.publisher_facts import begin_facts
 from harness.workload.stop import Stop, SubjectError
 
-LOOK_S = 0.02
 _SESSION_AND_STREAM = struct.Struct("<ii")
 _KEY_AT = 8
 """Where they lie in the key of a stream's counter."""
@@ -37,7 +36,7 @@ def run(options: Options, stop: Stop) -> None:
             AeronArchive.connect(aeron, context(options)) as archive,
         ):
             recorded = options.case.traffic_by_id(traffic.replays)
-            recording = _wait_for_recording(archive, recorded.stream_id, stop)
+            recording = wait_for_recording(archive, recorded.stream_id, stop)
             replay = archive.start_replay(
                 recording.recording_id, traffic.channel, traffic.stream_id
             )
@@ -70,15 +69,6 @@ def sent_position(aeron: Aeron, session_id: int, stream_id: int) -> int:
         if is_of_type and _SESSION_AND_STREAM.unpack_from(each.key, _KEY_AT) == wanted:
             return each.value
     return NOT_THERE
-
-
-def _wait_for_recording(archive: AeronArchive, stream_id: int, stop: Stop) -> RecordingDescriptor:
-    """The first recording of a stream, once there is one."""
-    found: list[RecordingDescriptor] = []
-    while not archive.list_recordings_for_uri(0, RECORDINGS_MAX, "", stream_id, found.append):
-        stop.check()
-        time.sleep(LOOK_S)
-    return found[0]
 
 
 def _follow(

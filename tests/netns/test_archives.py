@@ -82,6 +82,18 @@ def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
     assert wrong == ["merged_into_live"]
 
 
+def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
+    run = made(tmp_path, "replicate-over-bad-link")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    files = [
+        {file.name: file.read_bytes() for file in run.host(name).archive.glob("*.rec")}
+        for name in "ab"
+    ]
+    assert files[0] == files[1]
+    assert sorted(findings(run)) == ["orders", "orders copied to a"]
+
+
 def test_another_driver_has_no_archive(tmp_path):
     tested = pair("ours", "aeronmd:/bin/true", "netns", tmp_path / "store")
     run = made(tmp_path, "record-under-loss", tested=tested)

@@ -8,7 +8,7 @@ from driver.archive.settings import archive_settings
 from harness.orchestrate import archives, nursery
 from harness.orchestrate.subject import OURS, Subject
 from harness.orchestrate.traffic import Unsupported
-from harness.scenario.archive import Archive
+from harness.scenario.archive import ANSWER_PORT, CONTROL_PORT, COPY_PORT, Archive
 
 ARCHIVE = Archive(host="b", segment="256KiB")
 
@@ -34,6 +34,14 @@ def test_the_settings_are_an_archives(tmp_path):
     assert settings.threading_mode == archive_settings.SHARED
     assert settings.idle_strategy == archive_settings.SLEEP
     assert not settings.control_channel_enabled
+
+
+def test_others_may_speak_to_one_that_copies_or_is_copied(tmp_path):
+    settings = archive_settings.from_texts(archives.variables(ARCHIVE, "10.64.0.3"), dir=tmp_path)
+    assert settings.control_channel_enabled
+    assert settings.control_channel == f"aeron:udp?endpoint=10.64.0.3:{CONTROL_PORT}"
+    assert settings.control_response_channel == f"aeron:udp?endpoint=10.64.0.3:{ANSWER_PORT}"
+    assert settings.replication_channel == f"aeron:udp?endpoint=10.64.0.3:{COPY_PORT}"
 
 
 def test_ready_is_said_in_words_of_its_own():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.scenario.archive import SEGMENT_DEFAULT, ArchiveCase
+from harness.scenario.archive import COPYING_PORTS, SEGMENT_DEFAULT, ArchiveCase
 from harness.scenario.case import Case, Payload, resolve
 from harness.scenario.explain import explain
 from harness.scenario.loader import ScenarioError, parse_scenario
@@ -243,6 +243,49 @@ def test_a_check_of_merges_needs_one():
     text = text_of(expect="merged_into_live")
     with pytest.raises(ScenarioError, match="nobody merges"):
         parse_scenario(text, "made.yaml")
+
+
+def copied(old="", new="", more=""):
+    text = text_of(archives="[{host: b}, {host: a}]", more=more)
+    text = text.replace("    recorded: b\n", "    recorded: b\n    replicated: a\n")
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_a_copy_is_what_the_case_has():
+    case = resolve(
+        parse_scenario(copied(), "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )
+    (one,) = case.traffic
+    assert (one.recorded, one.replicated, one.archived) == ("b", "a", ("b", "a"))
+    assert one.ends("replicator") == ("a",)
+    assert case.ports == (*COPYING_PORTS, 24325)
+    assert case_of().ports == (24325,)
+    assert "copied from there by the archive on a" in explain(case)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("replicated: a", "replicated: c", "no archive on host 'c'"),
+        ("replicated: a", "replicated: b", "it is recorded on b: expected another host's"),
+        ("    recorded: b\n", "", "there is nothing to copy"),
+        (", {host: a}", "", "no archive on host 'a'"),
+    ],
+)
+def test_what_cannot_be_copied_is_refused(old, new, said):
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(copied(old, new), "made.yaml")
+    assert said in "\n".join(str(each) for each in raised.value.faults)
+
+
+def test_no_archive_is_killed_while_one_copies():
+    with pytest.raises(ScenarioError, match="a copy ends with either archive"):
+        parse_scenario(copied(more=EVENTS % ("archive", KILL)), "made.yaml")
 
 
 def test_a_host_without_an_archive_has_none_to_kill():

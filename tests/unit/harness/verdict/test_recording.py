@@ -1,5 +1,6 @@
 """Recordings: a byte that is wrong, missing or too many is named, and so is a word not kept."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -158,6 +159,25 @@ def test_what_was_recorded_twice_fails_it(made):
     starts = made.frame_starts
     made.stretches = [(0, starts[40]), (starts[39], made.run.log.end_position)]
     assert "though the one before it had everything up to" in judged(killed(made)).text
+
+
+def test_a_copy_is_judged_by_the_files_of_its_own_host(made):
+    made.write()
+    (traffic,) = made.run.case.traffic
+    copied = traffic.model_copy(update={"replicated": "a"})
+    made.run.case = made.run.case.model_copy(update={"traffic": (copied,)})
+    path = made.write()
+    evidence = Evidence(path)
+    own, copy = recording_equals_published(evidence, list(evidence.case.traffic))
+    assert (own.outcome, own.about) == (Outcome.PASS, TRAFFIC)
+    assert (copy.outcome, copy.about) == (Outcome.INCONCLUSIVE, f"{TRAFFIC} copied to a")
+    here, there = (made.run.folder.host(name) for name in "ba")
+    shutil.copytree(here.archive, there.archive)
+    shutil.copy(here.recorder(TRAFFIC).document, there.recorder(TRAFFIC).document)
+    made.spoil(0, made.frame_starts[5] + 40)
+    evidence = Evidence(path)
+    own, copy = recording_equals_published(evidence, list(evidence.case.traffic))
+    assert (own.outcome, copy.outcome) == (Outcome.FAIL, Outcome.PASS)
 
 
 def test_what_the_archive_said_was_recorded_must_be_there(made):

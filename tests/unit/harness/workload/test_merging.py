@@ -6,7 +6,7 @@ import pytest
 
 from harness.artifact.application import SubscriberFacts
 from harness.scenario.merge import MergeCase
-from harness.workload import merging
+from harness.workload import archive_session, merging
 from harness.workload.merging import Merging
 from harness.workload.progress import Progress
 from harness.workload.stop import Stop, Stopped, SubjectError
@@ -88,12 +88,15 @@ def test_it_ends_when_asked_to(facts):
 
 
 def test_it_begins_when_so_much_is_recorded(monkeypatch):
-    monkeypatch.setattr(merging, "LOOK_S", 0.0)
+    for module in (merging, archive_session):
+        monkeypatch.setattr(module, "LOOK_S", 0.0)
     positions, listings = [64, 163, 164], [0, 0, 1]
 
     def list_recordings_for_uri(first, count, fragment, stream_id, handler):
-        if listings.pop(0):
+        found = listings.pop(0)
+        if found:
             handler(own.descriptor(4, start=64))
+        return found
 
     archive = SimpleNamespace(
         list_recordings_for_uri=list_recordings_for_uri,
