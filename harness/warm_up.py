@@ -20,6 +20,7 @@ import numpy as np
 from harness.dissect.capture_stream import CaptureStream, Reading
 from harness.dissect.expected_log import expected_log
 from harness.dissect.pcap import read_capture
+from harness.dissect.recorded_log import IDENTITY_LENGTH, first_wrong_frame
 from harness.middlebox.__main__ import assemble
 from harness.middlebox.port import Port
 from harness.middlebox.relay import run
@@ -76,7 +77,7 @@ def judge(folder: Path) -> None:
     capture.write_bytes(PCAP_HEADER)
     read_capture(capture, (PORT,))
     lengths = np.array([1, 2_000], dtype=np.int64)
-    expected_log(lengths, 1_408, 65_536)
+    expected = expected_log(lengths, 1_408, 65_536)
     file = folder / "bytes"
     file.write_bytes(bytes(4_096))
     mapped = np.asarray(np.memmap(file, dtype=np.uint8, mode="r"))
@@ -84,6 +85,8 @@ def judge(folder: Path) -> None:
     first_wrong_message(mapped, mapped, lengths, starts)
     first_difference(mapped, 0, mapped, 0, 1)
     first_differing_pair(mapped, starts, starts, lengths)
+    identity = np.ones(IDENTITY_LENGTH, dtype=np.int64)
+    first_wrong_frame(mapped, 0, expected.frames, mapped, identity)
 
 
 def analysis(folder: Path) -> None:

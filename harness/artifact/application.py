@@ -79,6 +79,8 @@ class SubscriberFacts:
     error: str | None
     parts: list[dict[str, Any]] = field(default_factory=list)
     "Of a stream that rejoins, a `Part` for each image in the order in which they came."
+    merged_position: int = -1
+    "Where a reader that merges left its replay for the live stream; -1 if it did not."
 
     @property
     def own_parts(self) -> list[Part]:

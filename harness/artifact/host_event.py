@@ -21,7 +21,7 @@ class HappenedEvent:
     action: str
     "`pause` or `kill`."
     processes: list[str]
-    "Roles of those that it befell: driver, publisher, subscriber."
+    "Roles of those that it befell: driver, publisher, subscriber, archive, recorder."
     began_ns: int
     ended_ns: int
     "When the processes went on, or their successors were started; 0 if that never came."

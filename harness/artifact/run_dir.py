@@ -14,6 +14,8 @@ runs/<suite-id>/               report.html  suite.json
       pressure.json  logs.json  logs/<publications or images>-<registration id>.logbuffer
       publisher-<traffic>.json   .bin  .log
       subscriber-<traffic>.json  .index.bin  .messages.bin  .frames.bin  .log
+      archive.log  archive/archive.catalog  archive/<recording>-<position>.rec
+      recorder-<traffic>.json  .log
 """
 
 import secrets
@@ -94,6 +96,14 @@ class SubscriberFiles:
 
 
 @dataclass(frozen=True)
+class RecorderFiles:
+    """What the one leaves who has an archive record a stream."""
+
+    document: Path
+    log: Path
+
+
+@dataclass(frozen=True)
 class HostDir:
     """What one host leaves, by host name."""
 
@@ -142,6 +152,19 @@ class HostDir:
         for file in (self.counters, self.counter_samples, self.pressure, self.held_logs):
             if file.exists():
                 file.rename(past / file.name)
+
+    @property
+    def archive_log(self) -> Path:
+        return self.path / "archive.log"
+
+    @property
+    def archive(self) -> Path:
+        """The directory of the host's archive, as the archive itself keeps it."""
+        return self.path / "archive"
+
+    def recorder(self, traffic_id: str) -> RecorderFiles:
+        stem = f"recorder-{traffic_id}"
+        return RecorderFiles(self.path / f"{stem}.json", self.path / f"{stem}.log")
 
     def log_buffer(self, folder: str, registration_id: int) -> Path:
         """The copy of a log buffer from one of the two folders of a driver's directory."""

@@ -122,10 +122,7 @@ def assemble(case: Case, ports: Sequence[Port], fates: Fates | None = None) -> t
         hosts=np.array([_halves(host.address) for host in case.hosts], dtype=np.int64),
         macs=np.zeros((len(ports), 12), dtype=np.uint8),
         routes=routes(case),
-        ports=np.array(
-            sorted({port for traffic in case.traffic for port in traffic.all_ports}),
-            dtype=np.int64,
-        ),
+        ports=np.array(case.ports, dtype=np.int64),
         packet_length_max=length_max,
         weather=make_weather(case, length_max),
     )

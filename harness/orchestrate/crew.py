@@ -1,6 +1,7 @@
 """The processes of one run: who was started where, with which words, and who took whose place.
 
-    place "a", "b", ...   capture, driver, sampler, publishers, subscribers, saboteur
+    place "a", "b", ...   capture, driver, sampler, publishers, subscribers, saboteur,
+                          archive, recorders, replayers
     place MID             relay
 
 Each has a name that is its own, `<place>/<what>`; a successor adds its number. Refuses to know when
@@ -15,10 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.capture import sniffer
-from harness.orchestrate import subject, watch
+from harness.orchestrate import archives, subject, watch
 from harness.orchestrate.lab import MID, Lab
 from harness.orchestrate.order import Order
 from harness.orchestrate.watch import Watched
+from harness.scenario.archive import Archive
 from harness.scenario.model import Traffic
 from harness.uml.boot import INSIDE_VARIABLE
 
@@ -27,6 +29,12 @@ STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0
 
 SUCCESSOR = "#"
 """Between the name of a process and its number, if another had that name before it."""
+
+WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
+"""Roles of which a host may have several, each called by its stream."""
+
+IN_THE_FILES_OF = {"replayer": "publisher", "replicator": "recorder"}
+"""Who leaves what another role leaves, and where that does."""
 
 
 class Crew:
@@ -70,6 +78,9 @@ class Crew:
             now_ms = time.time_ns() // 1_000_000
             driver = self.start_driver(host, now_ms)
             self.start_sampler(host, now_ms).speaks_for = driver
+        elif victim.role == "archive":
+            kept = {each.host: each for each in self.order.scenario.archives}
+            self.start_archive(kept[host])
         else:
             traffic_id = what.partition(SUCCESSOR)[0].removeprefix(f"{victim.role}-")
             streams = {each.id: each for each in self.order.scenario.traffic}
@@ -93,7 +104,7 @@ class Crew:
         env: dict[str, str] | None = None,
     ) -> Watched:
         log.parent.mkdir(parents=True, exist_ok=True)
-        what = log.stem if role in ("publisher", "subscriber") else role
+        what = log.stem if role in WORKLOADS else role
         before = sum(each.name.split(SUCCESSOR)[0] == f"{place}/{what}" for each in self.watched)
         what += f"{SUCCESSOR}{before + 1}" if before else ""
         offset = log.stat().st_size if before and log.exists() else 0
@@ -144,10 +155,23 @@ class Crew:
         )
         return self.spawn("sampler", host, argv, files.sampler_log)
 
+    def start_archive(self, archive: Archive) -> Watched:
+        host, files = archive.host, self.order.folder.host(archive.host)
+        argv = archives.command(
+            self.lab.python(host),
+            archive=self.lab.path(files.archive),
+            aeron=self._directory(host),
+        )
+        env = {**self.order.subject(host).variables(*self._where(host)), **self.timeouts}
+        speaks = any(each.replicated for each in self.order.scenario.traffic)
+        env |= archives.variables(archive, self.lab.address(host) if speaks else "")
+        return self.spawn("archive", host, argv, files.archive_log, env)
+
     def start_workload(self, role: str, host: str, stream: Traffic) -> Watched:
         files = self.order.folder.host(host)
-        log = files.saboteur_log if role == "saboteur" else getattr(files, role)(stream.id).log
-        ends = stream.from_hosts if role == "publisher" else stream.to_hosts
+        kept = IN_THE_FILES_OF.get(role, role)
+        log = files.saboteur_log if role == "saboteur" else getattr(files, kept)(stream.id).log
+        ends = stream.ends(role)
         tested = self.order.subject(host)
         argv = tested.workload_command(
             self.lab.python(host),

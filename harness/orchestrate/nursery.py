@@ -32,6 +32,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "harness.workload": (
         "harness.workload.options",
         "harness.workload.publisher",
+        "harness.workload.recorder",
+        "harness.workload.replayer",
+        "harness.workload.replicator",
         "harness.workload.saboteur",
         "harness.workload.subscriber",
     ),

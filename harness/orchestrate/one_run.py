@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.artifact.run_dir import RunDir
-from harness.orchestrate import labs
+from harness.orchestrate import archives, labs
 from harness.orchestrate.cancel import Cancellation, Cancelled
 from harness.orchestrate.event import OnEvent, RunEvent
 from harness.orchestrate.lab import Lab, LabError
@@ -89,6 +89,7 @@ def _walk(order: Order, tell: Tell, cancellation: Cancellation, begin: Begin) ->
         if order.tested.missing:
             raise Unsupported(order.tested.missing)
         _require_timeouts(order)
+        archives.require(order)
         run.forward()
         hurry = False
         run.manifest.complete = True

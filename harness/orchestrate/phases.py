@@ -5,8 +5,8 @@
                           stop -> collect <-------------+            these always follow
                                                                      (the lab goes down after)
 
-    start: captures, relay, drivers and samplers at once, then wait until each is ready
-    stop:  workloads, drivers, samplers (last sample, logs), relay, captures
+    start: captures, relay, drivers and samplers at once, then wait until each is ready; archives
+    stop:  workloads, archives, drivers, samplers (last sample, logs), relay, captures
 
 A run that fails keeps all evidence it has and says why in its manifest. Refuses to judge.
 """
@@ -25,8 +25,8 @@ from harness.artifact.decision import read_decisions
 from harness.artifact.host_facts import SnmpFacts, udp_lines
 from harness.artifact.manifest import Manifest, Phase, SubjectFacts
 from harness.capture import sniffer
-from harness.orchestrate import facts, space, subject, traffic, watch
-from harness.orchestrate.crew import STOP_TIMEOUT_S, Crew
+from harness.orchestrate import archives, facts, space, subject, traffic, watch
+from harness.orchestrate.crew import STOP_TIMEOUT_S, WORKLOADS, Crew
 from harness.orchestrate.host_events import HostEvents
 from harness.orchestrate.lab import Lab, LabError
 from harness.orchestrate.netem import Netem
@@ -154,6 +154,8 @@ class Run:
         for driver, sampler in zip(drivers, samplers, strict=True):
             sampler.speaks_for = driver
         self._await("drivers", samplers, _says_ready)
+        kept = [self.crew.start_archive(each) for each in self.order.scenario.archives]
+        self._await("archives", kept, archives.says_ready)
 
     def _change_weather(self) -> None:
         """Let netem begin where it is asked for; the relay begins by itself."""
@@ -168,20 +170,23 @@ class Run:
         watch.wait_until_ready(waiting, ready, wanted=self.crew.watched, timeout_s=READY_TIMEOUT_S)
 
     def _subscribe(self) -> None:
-        subscribers = [
-            self.crew.start_workload("subscriber", host, each)
+        readers = [
+            self.crew.start_workload(role, host, each)
             for each in self.order.scenario.traffic
-            for host in each.to_hosts
+            for role in ("subscriber", "recorder")
+            for host in each.ends(role)
         ]
-        self._await("subscribers", subscribers, _says_ready)
+        self._await("subscribers", readers, _says_ready)
 
     def _traffic(self) -> None:
         twins = []
         for each in self.order.scenario.traffic:
             started = [
-                self.crew.start_workload("publisher", host, each) for host in each.from_hosts
+                self.crew.start_workload(each.sender, host, each) for host in each.from_hosts
             ]
             twins += started if len(started) > 1 else []
+            for host in each.ends("replicator"):
+                self.crew.start_workload("replicator", host, each)
         if twins:
             self._await("publishers", twins, has_publication)
             wall_s = self.order.scenario.budget.wall_ns / 1e9
@@ -191,8 +196,8 @@ class Run:
         events = HostEvents(self._case.events, self.crew)
         self._events = events
         traffic.watch_to_the_end(
-            workloads=lambda: self.crew.living("publisher", "subscriber"),
-            wanted=lambda: self.crew.living("capture", "relay", "driver", "sampler"),
+            workloads=lambda: self.crew.living(*WORKLOADS),
+            wanted=lambda: self.crew.living("capture", "relay", "driver", "archive", "sampler"),
             events=events,
             total_bytes=sum(
                 each.content.total_bytes * len(each.to_hosts)
@@ -232,9 +237,9 @@ class Run:
     def _stop(self, hurry: bool) -> None:
         if self._events is not None:
             self._events.close(self.order.folder.host_events)
-        workloads = ("publisher", "subscriber", "saboteur")
+        workloads = (*WORKLOADS, "saboteur")
         # What is read after the drivers' end is final: no counter and no log changes any more.
-        for roles in (workloads, ("driver",), ("sampler",), ("relay",)):
+        for roles in (workloads, ("archive",), ("driver",), ("sampler",), ("relay",)):
             self.crew.end(*roles)
         if not hurry and self._netem is not None:
             self._close_netem(self._netem)

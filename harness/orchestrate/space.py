@@ -1,6 +1,7 @@
 """Is there room for a run? Asked before anything starts, answered with numbers.
 
-    disk     per byte of traffic: the delivered messages, and two captures with their headers;
+    disk     per byte of traffic: the delivered messages, and two captures with their headers; of
+             one that is recorded, the recording;
              per traffic and side: the copy of a log buffer, unless it is too long to be kept
     memory   per host: a cnc file; per traffic and side: a log buffer of three terms
 
@@ -21,6 +22,7 @@ from harness.scenario.model import Scenario
 
 MIB = 1 << 20
 DISK_PER_TRAFFIC_BYTE = 3.5
+DISK_PER_RECORDED_BYTE = 1.5
 DISK_RESERVE_BYTES = 256 * MIB
 CNC_BYTES = 47 * MIB
 LOG_METADATA_BYTES = 4096
@@ -56,7 +58,9 @@ def need(scenario: Scenario) -> Need:
         if length + LOG_METADATA_BYTES <= LOG_LENGTH_MAX
     )
     hosts = len(scenario.network.hosts)
-    disk = int(traffic_bytes * DISK_PER_TRAFFIC_BYTE) + min(kept, hosts * COPIED_BYTES_MAX)
+    recorded = sum(each.content.total_bytes * len(each.archived) for each in scenario.traffic)
+    disk = int(traffic_bytes * DISK_PER_TRAFFIC_BYTE + recorded * DISK_PER_RECORDED_BYTE)
+    disk += min(kept, hosts * COPIED_BYTES_MAX)
     return Need(
         disk_bytes=disk + DISK_RESERVE_BYTES,
         memory_bytes=hosts * CNC_BYTES + logs + MEMORY_RESERVE_BYTES,

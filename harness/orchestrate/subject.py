@@ -3,6 +3,7 @@
     driver      python -m driver --dir D          (ours; other peers have commands of their own)
     publisher   python -m harness.workload publisher --case F --traffic ID --aeron-dir D --out DIR
     subscriber  python -m harness.workload subscriber ... (the same)
+    recorder    python -m harness.workload recorder ... (the same)
     saboteur    python -m harness.workload saboteur ... --sabotage NAME (the same)
     relay       python -m harness.middlebox --case F --interface IF ... --out DIR
     simulator   python -m harness.simulator run --case F --out DIR --memory DIR
@@ -73,6 +74,9 @@ class Subject:
 
     missing: str = ""
     """Why it cannot be started on this machine; empty if it can."""
+
+    has_archive: bool = False
+    """Whether our archive may be started beside its driver: it is part of the subject."""
 
     mutant: str = ""
     """Name of the defect that was planted in it to test the judge; empty if there is none."""
@@ -154,6 +158,7 @@ OURS = Subject(
         # The link treats each datagram by itself, so each must cross it by itself.
         "WINDTUNNEL_UDP_OFFLOAD": "false",
     },
+    has_archive=True,
 )
 
 OURS_WITH_OURS = Pair(OURS, OURS)

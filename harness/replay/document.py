@@ -44,7 +44,7 @@ def reduced(
     """
     lengths = {each.id: each.content.total_bytes for each in like.traffic}
     traffic = [
-        {**each, "content": {**each["content"], "bytes": format_bytes(lengths[each["id"]])}}
+        _with_bytes(each, lengths[each["id"]])
         for each in document["traffic"]
         if each["id"] in lengths
     ]
@@ -64,9 +64,18 @@ def reduced(
     if not faults:
         del changed["faults"]
     kept = {key: value for key, value in document.items() if key != "faults"}
-    order = ("schema", "name", "about", "seeds", "fidelity", "network", "traffic", "faults")
+    order = ("schema", "name", "about", "seeds", "fidelity", "network", "archives")
     whole = {**kept, **changed}
-    return {key: whole[key] for key in (*order, "expect", "budget") if key in whole}
+    return {
+        key: whole[key] for key in (*order, "traffic", "faults", "expect", "budget") if key in whole
+    }
+
+
+def _with_bytes(traffic: Document, total_bytes: int) -> Document:
+    """A stream of a document with another length; a replay has that of what it replays."""
+    if "content" not in traffic:
+        return traffic
+    return {**traffic, "content": {**traffic["content"], "bytes": format_bytes(total_bytes)}}
 
 
 def text_of(document: Document, header: Sequence[str]) -> str:

@@ -132,7 +132,8 @@ class Shrinking:
             return
 
         def happens(chosen: Sequence[str]) -> bool:
-            return bool(chosen) and self._try(self._of_streams(chosen))
+            candidate = self._of_streams(chosen)
+            return bool(candidate.scenario.traffic) and self._try(candidate)
 
         left = fewest(ids, happens)
         self.tell(f"streams: {len(ids)} -> {len(left)}")
@@ -145,6 +146,8 @@ class Shrinking:
 
     def _length(self) -> None:
         for traffic in self.best.scenario.traffic:
+            if traffic.replays:
+                continue
             length = before = traffic.content.total_bytes
             while length // 2 >= BYTES_MIN:
                 shorter = with_bytes(self.best.scenario, traffic.id, length // 2)
@@ -224,7 +227,12 @@ def expecting(scenario: Scenario, check: str) -> Scenario:
 
 def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
     """A scenario with some of its streams; its rules, which a replay ignores, then name none."""
-    traffic = tuple(each for each in scenario.traffic if each.id in ids)
+    # A replay without what it replays would be no stream at all.
+    traffic = tuple(
+        each
+        for each in scenario.traffic
+        if each.id in ids and (each.replays is None or each.replays in ids)
+    )
     faults = tuple(
         each.model_copy(
             update={"what": each.what.model_copy(update={"streams": None}), "when": None}
@@ -253,7 +261,7 @@ def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenari
         each.model_copy(
             update={"content": each.content.model_copy(update={"total_bytes": total_bytes})}
         )
-        if each.id == traffic_id
+        if traffic_id in (each.id, each.replays)
         else each
         for each in scenario.traffic
     )

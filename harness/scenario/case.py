@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from harness.scenario.archive import COPYING_PORTS, ArchiveCase, archive_case
 from harness.scenario.fault_case import FaultCase, resolve_fault
 from harness.scenario.fault_sense import rule_directions
 from harness.scenario.host_event import (
@@ -22,7 +23,7 @@ from harness.scenario.host_event import (
     timeouts_case,
 )
 from harness.scenario.link_case import LINK_NAMES, Backend, LinkCase, directions, link_names
-from harness.scenario.model import SEED_MAX, Scenario
+from harness.scenario.model import SEED_MAX, Scenario, Traffic
 from harness.scenario.part import Part
 from harness.scenario.traffic_case import TrafficCase, resolve_traffic
 from harness.scenario.weather_case import WeatherCase, weather_case
@@ -80,6 +81,8 @@ class Case(Part):
     """What befalls the hosts."""
     timeouts: TimeoutsCase = DEFAULT_TIMEOUTS
     """Of drivers and clients."""
+    archives: tuple[ArchiveCase, ...] = ()
+    """Who records streams."""
     replays: str = ""
     """The run whose decisions decide in place of the rules; empty when the rules do."""
 
@@ -125,6 +128,14 @@ class Case(Part):
         ]
         return 1 + len(kills)
 
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All UDP ports that anything of the run is sent to, in order."""
+        found = {port for each in self.traffic for port in each.all_ports}
+        if any(each.replicated for each in self.traffic):
+            found |= set(COPYING_PORTS)
+        return tuple(sorted(found))
+
     def traffic_by_id(self, traffic_id: str) -> TrafficCase:
         return next(each for each in self.traffic if each.id == traffic_id)
 
@@ -161,6 +172,7 @@ def resolve(
 ) -> Case:
     """Fill in everything that a scenario leaves to defaults, to the lab and to the command line."""
     stream_ids = sorted(traffic.stream_id for traffic in scenario.traffic)
+    by_id: dict[str | None, Traffic] = {each.id: each for each in scenario.traffic}
     network = scenario.network
     several = network.all_links if len(network.all_links) > 1 else ()
     return Case(
@@ -171,7 +183,9 @@ def resolve(
         hosts=tuple(HostCase(name=each, address=addresses[each]) for each in network.joined),
         payload=payload,
         traffic=tuple(
-            resolve_traffic(each, stream_ids.index(each.stream_id), addresses)
+            resolve_traffic(
+                each, stream_ids.index(each.stream_id), addresses, by_id.get(each.replays)
+            )
             for each in scenario.traffic
         ),
         faults=_faults(scenario),
@@ -188,6 +202,7 @@ def resolve(
         ),
         events=tuple(event_case(each) for each in scenario.events),
         timeouts=timeouts_case(scenario.timeouts),
+        archives=tuple(archive_case(each) for each in scenario.archives),
     )
 
 

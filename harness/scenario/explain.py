@@ -7,12 +7,14 @@ depends on its seed, gives the exact ones.
 import math
 from collections.abc import Iterator
 
+from harness.scenario.archive import archive_line
 from harness.scenario.case import Case, TrafficCase
 from harness.scenario.channel import ALIGNMENT, HEADER_LENGTH
 from harness.scenario.explain_fault import choice_lines, fault_line
 from harness.scenario.explain_weather import weather_lines
 from harness.scenario.fault_case import FaultCase
 from harness.scenario.host_event import event_line
+from harness.scenario.merge import merge_line
 from harness.scenario.pace import pace_line
 from harness.scenario.units import format_bytes, format_duration
 
@@ -70,6 +72,8 @@ def _lines(case: Case) -> Iterator[str]:
         yield "links     " + ", ".join(" and ".join(each.between) for each in case.links)
     yield f"payload   {case.payload.path}, {case.payload.length_bytes} bytes"
     yield f"budget    {format_duration(case.wall_ns)} of real time"
+    for archive in case.archives:
+        yield f"archive   {archive_line(archive)}"
     for traffic in case.traffic:
         yield ""
         yield from _traffic_lines(traffic)
@@ -117,6 +121,15 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
         yield f"  closes {format_duration(traffic.close_after_ns)} after its last message"
     if not traffic.consume.is_free:
         yield f"  consumes {pace_line(traffic.consume)}"
+    if traffic.replays:
+        yield f"  the archive on {traffic.from_host} replays its recording of {traffic.replays}"
+    if traffic.merges is not None:
+        yield f"  the subscriber merges: {merge_line(traffic.merges)}"
+    if traffic.recorded:
+        where = "what it sends" if traffic.recorded in traffic.publishers else "what it receives"
+        yield f"  recorded by the archive on {traffic.recorded}: {where}"
+    if traffic.replicated:
+        yield f"  copied from there by the archive on {traffic.replicated}"
 
 
 def _channels(

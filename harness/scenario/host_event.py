@@ -22,7 +22,9 @@ from harness.scenario.units import format_bytes, format_duration
 
 EVENTS_MAX = 64
 PAUSE_NS_MAX = 60_000_000_000
-Process = Literal["driver", "publisher", "subscriber", "all"]
+Process = Literal["driver", "publisher", "subscriber", "archive", "all"]
+ALL = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer")
+"""The roles of everybody on a host."""
 Trigger = Literal["after", "published", "delivered"]
 
 
@@ -33,7 +35,8 @@ class Whom(Table):
     """Where they run."""
 
     process: Process = "driver"
-    """The driver, all publishers or subscribers there, or all of these; default the driver."""
+    """The driver, all publishers or subscribers there, the archive, or all of these; default the
+    driver."""
 
 
 class Moment(Table):
@@ -118,7 +121,7 @@ class EventCase(Part):
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles of the processes that it befalls."""
-        return ("driver", "publisher", "subscriber") if self.process == "all" else (self.process,)
+        return ALL if self.process == "all" else (self.process,)
 
 
 class TimeoutsCase(Part):
@@ -144,6 +147,8 @@ class TimeoutsCase(Part):
 DEFAULT_TIMEOUTS = TimeoutsCase()
 IMAGE_LIVENESS_NS = 10_000_000_000
 """Aeron's default."""
+ARCHIVE_LIVENESS_NS = 10_000_000_000
+"""Aeron's: no archive opens a directory whose archive told that it lives less than so long ago."""
 
 
 def event_case(event: HostEvent) -> EventCase:
@@ -186,8 +191,9 @@ def event_problems(
 ) -> Iterator[Problem]:
     """What makes events impossible, or leaves a stream that nobody goes on with.
 
-    `hosts` has the roles on each host: `driver`, and `publisher`, `subscriber` or both. `rejoins`
-    says whether all streams go on after an image was lost.
+    `hosts` has the roles on each host: `driver`, and `publisher`, `subscriber`, `archive` and
+    `replayer` where there are such. `rejoins` says whether all streams go on after an image was
+    lost.
     """
     for index, event in enumerate(events):
         path: Path = ("events", index)
@@ -216,6 +222,17 @@ def _survivable(
     elif case.action == "kill" and "driver" in case.roles and "publisher" in roles:
         text = "a publication ends with its driver: expected a host that has subscribers only"
         yield Problem((*path, "act", "kill"), text)
+    elif case.action == "kill" and case.process == "driver" and "archive" in roles:
+        text = "an archive loses its driver: expected a host without one, or its archive alone"
+        yield Problem((*path, "act", "kill"), text)
+    elif case.action == "kill" and case.process == "archive":
+        if "replayer" in roles:
+            text = "a replay ends with its archive: expected a host that replays nothing"
+            yield Problem((*path, "act", "kill"), text)
+        if case.lasts_ns < ARCHIVE_LIVENESS_NS:
+            least = format_duration(ARCHIVE_LIVENESS_NS)
+            text = f"a killed archive is taken for alive: expected {least} or more"
+            yield Problem((*path, "act", "kill", "restart_after"), text)
     elif case.action == "kill" and not rejoins:
         text = "needs `rejoins: true` in the traffic: images are lost, and come again"
         yield Problem((*path, "act", "kill"), text)

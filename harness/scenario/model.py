@@ -3,6 +3,7 @@
     Scenario
       seeds     network --- link --- weather
       traffic[] --- content --- message
+      archives[]
       faults[]  --- where, what, when, act
       events[]  --- whom, when, act
       expect[]  budget
@@ -13,11 +14,13 @@ Unknown keys are errors. Keys that are words of Python or lack a unit have anoth
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from harness.scenario import applies
+from harness.scenario.archive import ARCHIVES_MAX, Archive
 from harness.scenario.fault import Fault
 from harness.scenario.host_event import EVENTS_MAX, HostEvent, Timeouts
+from harness.scenario.merge import Merge
 from harness.scenario.network import HOSTS_MAX, Network
 from harness.scenario.pace import Pace
 from harness.scenario.table import (
@@ -99,8 +102,18 @@ Partners = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(one_or_many)]
 
 
+SENDERS = ("publisher", "replayer")
+"""Roles of those at the sending end of a stream."""
+
+
+def _content_is_optional(schema: dict[str, Any]) -> None:
+    schema["required"].remove("content")
+
+
 class Traffic(Table):
     """One stream: who publishes it, and who reads it."""
+
+    model_config = ConfigDict(json_schema_extra=_content_is_optional)
 
     id: Name
     """Unique in the scenario; names the files of this traffic."""
@@ -148,6 +161,42 @@ class Traffic(Table):
     subscriber takes up the next image, even from a new driver. Default false: a lost image is a
     failure."""
 
+    replays: Name | None = None
+    """The id of a recorded stream that the archive on host `from` sends again, in the place of a
+    publisher; its `content` and its geometry are this one's too. Default: it is published."""
+
+    merges: Merge | None = None
+    """The subscriber comes late, and reads from the recording on its own host first; default it is
+    there before anybody publishes."""
+
+    replicated: Name | None = None
+    """The host whose archive copies the recording, over the link, while it is made; default nobody
+    does."""
+
+    recorded: Name | None = None
+    """The host whose archive records the stream: a subscriber's, or the publisher's own; default
+    nobody records it."""
+
+    def ends(self, role: str) -> tuple[str, ...]:
+        """The hosts on which a workload of this role is at work on it."""
+        if role == "recorder":
+            return (self.recorded,) if self.recorded else ()
+        if role == "replicator":
+            return (self.replicated,) if self.replicated else ()
+        if role in SENDERS:
+            return self.from_hosts if role == self.sender else ()
+        return self.to_hosts
+
+    @property
+    def archived(self) -> tuple[str, ...]:
+        """The hosts whose archives have it in the end."""
+        return tuple(each for each in (self.recorded, self.replicated) if each is not None)
+
+    @property
+    def sender(self) -> str:
+        """The role of the workloads at its sending end."""
+        return "replayer" if self.replays else "publisher"
+
     @property
     def from_host(self) -> str:
         """The first publisher's host."""
@@ -177,8 +226,34 @@ class Budget(Table):
     law of the protocol; default none. There must be enough runs to show that it is less."""
 
 
+def _with_content(traffic: Any, contents: dict[str, Any]) -> Any:
+    """A replay with the content of what it replays.
+
+    One of an unknown stream has anybody's: what is wrong with it is for `sense` to say.
+    """
+    if not isinstance(traffic, dict) or "replays" not in traffic or "content" in traffic:
+        return traffic
+    anybodys = next(iter(contents.values()), None)
+    content = contents.get(str(traffic["replays"]), anybodys)
+    return traffic if content is None else {**traffic, "content": content}
+
+
 class Scenario(Table):
     """One experiment."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_replays(cls, data: Any) -> Any:
+        """A stream that replays another has its content, which is not written twice."""
+        traffic = data.get("traffic") if isinstance(data, dict) else None
+        if not isinstance(traffic, list):
+            return data
+        contents = {
+            str(each.get("id")): each["content"]
+            for each in traffic
+            if isinstance(each, dict) and "content" in each
+        }
+        return {**data, "traffic": [_with_content(each, contents) for each in traffic]}
 
     schema_name: Literal["windtunnel/1"] = Field(alias="schema")
     """The version of this format."""
@@ -198,6 +273,9 @@ class Scenario(Table):
     network: Network
     traffic: tuple[Traffic, ...] = Field(strict=False, min_length=1, max_length=TRAFFIC_MAX)
     """The streams, all at the same time."""
+
+    archives: tuple[Archive, ...] = Field(default=(), strict=False, max_length=ARCHIVES_MAX)
+    """Who records streams; default nobody."""
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
     """The rules, in the order in which they are tried; default none."""

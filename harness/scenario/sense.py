@@ -6,6 +6,7 @@ anything starts. Each finding names the place in the file by a path of keys and 
 
 from collections.abc import Iterator
 
+from harness.scenario.archive_sense import archive_problems
 from harness.scenario.fault_sense import fault_problems
 from harness.scenario.host_event import IMAGE_LIVENESS_NS, event_problems
 from harness.scenario.model import Scenario
@@ -21,6 +22,7 @@ def problems(scenario: Scenario) -> list[Problem]:
         found += traffic_problems(scenario, traffic, ("traffic", index))
     found += _unique("traffic", "id", [each.id for each in scenario.traffic])
     found += _unique("traffic", "stream", [each.stream_id for each in scenario.traffic])
+    found += archive_problems(scenario)
     found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])
     found += _events(scenario)
@@ -75,13 +77,15 @@ def _events(scenario: Scenario) -> Iterator[Problem]:
     roles = {host: {"driver"} for host in scenario.network.hosts}
     for traffic in scenario.traffic:
         for host in traffic.from_hosts:
-            roles.get(host, set()).add("publisher")
+            roles.get(host, set()).add(traffic.sender)
         for host in traffic.to_hosts:
             roles.get(host, set()).add("subscriber")
+    for archive in scenario.archives:
+        roles.get(archive.host, set()).add("archive")
     yield from event_problems(
         scenario.events,
         roles,
-        sum(each.content.total_bytes for each in scenario.traffic),
+        sum(each.content.total_bytes for each in scenario.traffic if not each.replays),
         scenario.budget.wall_ns,
         rejoins=all(each.rejoins for each in scenario.traffic),
         image_liveness_ns=scenario.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS,

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from harness.scenario.channel import SELF, fill_in, parse_channel
-from harness.scenario.model import LONGEST, Traffic
+from harness.scenario.merge import MergeCase
+from harness.scenario.model import LONGEST, SENDERS, Traffic
 from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
 from harness.scenario.traffic_sense import longest_message
@@ -69,6 +70,14 @@ class TrafficCase(Part):
     """Of the subscriber."""
     rejoins: bool = False
     """Whether the stream goes on when it was cut."""
+    replays: str = ""
+    """The id of the stream whose recording is sent here again; empty where it is published."""
+    merges: MergeCase | None = None
+    """How its subscriber comes late."""
+    replicated: str = ""
+    """The host whose archive copies that recording; empty when nobody does."""
+    recorded: str = ""
+    """The host whose archive records it; empty when nobody does."""
 
     @property
     def publishers(self) -> tuple[str, ...]:
@@ -106,6 +115,33 @@ class TrafficCase(Part):
             }
         )
 
+    def ends(self, role: str) -> tuple[str, ...]:
+        """The hosts on which a workload of this role is at work on it."""
+        if role == "recorder":
+            return (self.recorded,) if self.recorded else ()
+        if role == "replicator":
+            return (self.replicated,) if self.replicated else ()
+        if role in SENDERS:
+            is_one = (role == "replayer") == bool(self.replays)
+            return self.publishers if is_one else ()
+        return self.subscribers
+
+    @property
+    def archived(self) -> tuple[str, ...]:
+        """The hosts whose archives have it in the end."""
+        return tuple(each for each in (self.recorded, self.replicated) if each)
+
+    @property
+    def plan_id(self) -> str:
+        """The id by which its messages are planned: a replay sends those of another stream."""
+        return self.replays or self.id
+
+    def at(self, host: str) -> "TrafficCase":
+        """The stream as a workload at one of its ends sees it."""
+        if host in self.publishers:
+            return self.between(host, self.to_host)
+        return self.between(self.from_host, host)
+
     @property
     def role(self) -> str:
         """The stream's id, with the host or the hosts that make this flow one of several."""
@@ -115,16 +151,25 @@ class TrafficCase(Part):
         return f"{text} at {self.to_host}" if len(self.subscribers) > 1 else text
 
 
-def resolve_traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]) -> TrafficCase:
-    """Spell a stream out."""
+def resolve_traffic(
+    traffic: Traffic,
+    ordinal: int,
+    addresses: Mapping[str, str],
+    replayed: Traffic | None = None,
+) -> TrafficCase:
+    """Spell a stream out; one that is replayed says how the replay's terms are."""
     channels = {each: traffic.channels.get(each, traffic.channel) for each in traffic.from_hosts}
     receives = {each: traffic.receives.get(each, traffic.receive) for each in traffic.to_hosts}
     publishers, subscribers = (len(each) > 1 for each in (traffic.from_hosts, traffic.to_hosts))
-    channel = parse_channel(channels[traffic.from_host])
+    channel = parse_channel(replayed.channel if replayed else channels[traffic.from_host])
     receive = parse_channel(receives[traffic.to_host])
     sources = [parse_channel(each) for each in traffic.sources]
     heard = receive if receive.has_endpoint else sources[0]
+    pace = traffic.content.pace if replayed is None else None
     named = [parse_channel(each) for each in (*channels.values(), *receives.values())]
+    merge = traffic.merges
+    if merge is not None:
+        named.append(parse_channel(merge.live))
     ports = {port for each in (*named, *sources) for port in each.ports}
     message = traffic.content.message
     longest = message.longest_bytes
@@ -161,8 +206,18 @@ def resolve_traffic(traffic: Traffic, ordinal: int, addresses: Mapping[str, str]
         destinations=tuple(filled(each, traffic.from_host) for each in traffic.destinations),
         sources=tuple((h, filled(each, h)) for h in traffic.to_hosts for each in traffic.sources),
         ports=() if ports == {heard.endpoint_port} else tuple(sorted(ports)),
-        pace=pace_case(traffic.content.pace),
-        close_after_ns=traffic.content.close_after_ns,
+        pace=pace_case(pace),
+        close_after_ns=0 if replayed else traffic.content.close_after_ns,
         consume=pace_case(traffic.consume),
         rejoins=traffic.rejoins,
+        replays=traffic.replays or "",
+        merges=None
+        if merge is None
+        else MergeCase(
+            after_bytes=merge.after_bytes,
+            live=filled(merge.live, traffic.to_host),
+            port=parse_channel(merge.live).endpoint_port,
+        ),
+        replicated=traffic.replicated or "",
+        recorded=traffic.recorded or "",
     )

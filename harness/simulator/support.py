@@ -22,6 +22,9 @@ def require_supported(case: Case) -> None:
         if case.backend_of(link) != "relay":
             text = f"sim has no {case.backend_of(link)} that could deliver weather on {link}"
             raise Unsupported(f"{text}, only the relay's")
+    if case.archives:
+        text = f"sim steps drivers and their clients; host {case.archives[0].host} has an archive"
+        raise Unsupported(f"{text}: use --fidelity netns")
     for traffic in case.traffic:
         channels = (
             traffic.channel,

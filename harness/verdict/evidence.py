@@ -27,11 +27,13 @@ from harness.artifact.manifest import Manifest
 from harness.artifact.netem import NetemAccount
 from harness.artifact.plan import MessagePlan, plan
 from harness.artifact.pressure import Pressure
+from harness.artifact.recording import RecorderFacts
 from harness.artifact.records import Records
 from harness.artifact.run_dir import RunDir
 from harness.dissect.expected_log import ExpectedLog, expected_log
 from harness.dissect.log_buffer import LogBuffer, LogBufferError, read_log_buffer
 from harness.dissect.pcap import Capture, read_capture
+from harness.dissect.recording_catalog import Catalog, read_catalog, segment_files
 from harness.scenario.case import Case, TrafficCase
 from harness.verdict.finding import Missing
 from harness.verdict.wire import Wire, wire_of
@@ -74,6 +76,22 @@ class KeptLog:
     buf: NDArray[np.uint8]
 
 
+@dataclass(frozen=True)
+class KeptArchive:
+    """An archive's directory as it was at the end of the run."""
+
+    catalog: Catalog
+    files: dict[int, dict[int, Path]]
+    "Segment files by recording id and base position."
+
+    @staticmethod
+    def content(path: Path) -> NDArray[np.uint8]:
+        """The bytes of a segment file."""
+        if path.stat().st_size == 0:
+            return np.zeros(0, dtype=np.uint8)
+        return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+
+
 class Evidence:
     """All that a run left behind."""
 
@@ -91,6 +109,8 @@ class Evidence:
         self.pressure = cache(self._pressure)
         self.log_of = cache(self._log_of)
         self.wire = cache(self._wire)
+        self.recorder = cache(self._recorder)
+        self.archive = cache(self._archive)
 
     def name_of(self, path: Path) -> str:
         """A path of the run folder as findings show it."""
@@ -142,7 +162,7 @@ class Evidence:
             return Missing(self.name_of(self.folder.payload), "is empty")
         messages = plan(
             case.seed,
-            traffic.id,
+            traffic.plan_id,
             traffic.total_bytes,
             longest=traffic.longest_bytes,
             shortest=traffic.shortest_bytes,
@@ -157,10 +177,9 @@ class Evidence:
         if isinstance(case, Missing):
             return case
         path = self.folder.capture(host)
-        ports = tuple(sorted({port for each in case.traffic for port in each.all_ports}))
         # Where a bit may be flipped on purpose, what the receiver refuses has not arrived.
         corrupts = any(each.corrupt_ppb for each in case.weather)
-        found = self._document(path, lambda at: read_capture(at, ports, whole_only=corrupts))
+        found = self._document(path, lambda at: read_capture(at, case.ports, whole_only=corrupts))
         if isinstance(found, Capture) and found.problem:
             return Missing(self.name_of(path), found.problem, damaged=True)
         return found
@@ -245,6 +264,13 @@ class Evidence:
             return Missing(self.name_of(path), str(error), damaged=True)
         return KeptLog(path, log, buf)
 
+    def _recorder(self, host: str, traffic_id: str) -> RecorderFacts | Missing:
+        files = self.folder.host(host).recorder(traffic_id)
+        return self._document(files.document, RecorderFacts.read)
+
+    def _archive(self, host: str) -> KeptArchive | Missing:
+        return self._document(self.folder.host(host).archive, _read_archive)
+
     def _wire(self, traffic: TrafficCase) -> Wire | Missing:
         case = self.case
         near, far = self.capture(traffic.from_host), self.capture(traffic.to_host)
@@ -287,3 +313,7 @@ class Evidence:
 
 def _read_case(path: Path) -> Case | None:
     return Case.read(path) if path.exists() else None
+
+
+def _read_archive(path: Path) -> KeptArchive | None:
+    return KeptArchive(read_catalog(path), segment_files(path)) if path.exists() else None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harness.artifact.application import PublisherFacts, SubscriberFacts
 from harness.artifact.manifest import Manifest, ProcessExit
+from harness.artifact.recording import RecorderFacts
 from harness.scenario.case import TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
@@ -11,9 +12,12 @@ from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 
 NAME = "subject_lived"
-ROLES = ("driver", "publisher", "subscriber")
+ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator")
+SERVERS = ("driver", "archive")
+"""They live until they are asked to end; the others end by themselves."""
 UNSUPPORTED_EXIT_CODE = 127
 CANNOT_START_EXIT_CODES = (126, 127)
+_Facts = PublisherFacts | SubscriberFacts | RecorderFacts
 
 
 def subject_lived(evidence: Evidence) -> list[Finding]:
@@ -30,7 +34,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
         *_overrun(manifest, where),
         *_own_words(evidence),
     ]
-    for role in ROLES:
+    for role in _expected(evidence):
         if not any(each.role == role for each in subjects):
             findings.append(could_not_look(NAME, Missing(where, f"tells of no {role}")))
     if findings:
@@ -38,11 +42,25 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
     return [passed(NAME, f"{len(subjects)} drivers and workloads lived to their end")]
 
 
+def _expected(evidence: Evidence) -> list[str]:
+    """The roles that every run has, and those that this one's case asks for."""
+    case = evidence.case
+    traffic = () if isinstance(case, Missing) else case.traffic
+    needless = set()
+    if not any(each.recorded for each in traffic):
+        needless |= {"archive", "recorder"}
+    if not any(each.replays for each in traffic):
+        needless.add("replayer")
+    if not any(each.replicated for each in traffic):
+        needless.add("replicator")
+    return [each for each in ROLES if each not in needless]
+
+
 def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
     findings = []
     for each in subjects:
         code = each.exit_code
-        if each.asked or code is None or (code == 0 and each.role != "driver"):
+        if each.asked or code is None or (code == 0 and each.role not in SERVERS):
             continue
         where = (each.log,) if each.log else ()
         words = f"; its last words: {each.last_log_line}" if each.last_log_line else ""
@@ -82,10 +100,10 @@ def _own_words(evidence: Evidence) -> list[Finding]:
     return findings
 
 
-def _spoken(
-    evidence: Evidence, traffic: TrafficCase
-) -> Iterator[tuple[PublisherFacts | SubscriberFacts | Missing, str]]:
+def _spoken(evidence: Evidence, traffic: TrafficCase) -> Iterator[tuple[_Facts | Missing, str]]:
     """What each workload of a stream says of itself, and who it is."""
+    for host in traffic.archived:
+        yield evidence.recorder(host, traffic.id), f"{host}/recorder-{traffic.id}"
     for host in traffic.publishers:
         flow = traffic.between(host, traffic.to_host)
         yield evidence.publisher(flow), f"{host}/publisher-{flow.id}"

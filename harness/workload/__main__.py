@@ -1,11 +1,11 @@
 """The process of one workload.
 
-    python -m harness.workload publisher|subscriber|saboteur --case case.json --traffic ID
-                               --aeron-dir D --out DIR [--sabotage NAME]
+    python -m harness.workload publisher|subscriber|recorder|replayer|replicator|saboteur
+                    --case case.json --traffic ID --aeron-dir D --out DIR [--sabotage NAME]
 
-Prints `ready` when subscribed and `progress <bytes>/<total>` on the way. Exit codes: 0 the stream
-went to its end, 1 the subject failed (why is on stderr and in the document left behind), 127 the
-subject cannot do what the case asks for, 143 or 130 asked to end before that.
+Prints `ready` when subscribed, or recorded, and `progress <bytes>/<total>` on the way. Exit codes:
+0 the stream went to its end, 1 the subject failed (why is on stderr and in the document left
+behind), 127 the subject cannot do what the case asks for, 143 or 130 asked to end before that.
 """
 
 import sys
@@ -13,14 +13,29 @@ import sys
 from driver.base.errors import DriverError
 from driver.client.errors import RegistrationError
 from driver.command.command_type import ErrorCode
-from harness.workload import options, publisher, saboteur, subscriber
+from harness.workload import (
+    options,
+    publisher,
+    recorder,
+    replayer,
+    replicator,
+    saboteur,
+    subscriber,
+)
 from harness.workload.stop import Stop, Stopped, SubjectError
 
 SUBJECT_FAILED = 1
 UNSUPPORTED = 127
 SIGNAL_BASE = 128
 
-RUNS = {"publisher": publisher.run, "subscriber": subscriber.run, "saboteur": saboteur.run}
+RUNS = {
+    "publisher": publisher.run,
+    "subscriber": subscriber.run,
+    "recorder": recorder.run,
+    "replayer": replayer.run,
+    "replicator": replicator.run,
+    "saboteur": saboteur.run,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -16,6 +16,9 @@ NAK_WHEN_UNRELIABLE = "nak-when-unreliable"
 SABOTAGES = {
     "publisher": (SKIP_MESSAGE,),
     "subscriber": (FLIP_BYTE,),
+    "recorder": (),
+    "replayer": (),
+    "replicator": (),
     "saboteur": (LYING_COUNTER, NAK_WHEN_UNRELIABLE),
 }
 """What each role can be ordered to do wrong."""
@@ -60,14 +63,12 @@ def parse(arguments: Sequence[str] | None) -> Options:
     if traffic_id not in ids:
         parser.error(f"--traffic {traffic_id!r}: the case has {', '.join(ids)}")
     traffic = case.traffic_by_id(traffic_id)
-    ends = traffic.publishers if given.role == "publisher" else traffic.subscribers
+    ends = traffic.ends(given.role)
+    if not ends:
+        parser.error(f"--traffic {traffic_id}: nobody is its {given.role}")
     if given.host and given.host not in ends:
         parser.error(f"--host {given.host}: the {given.role}s are at {', '.join(ends)}")
-    host = given.host or ends[0]
-    if given.role == "publisher":
-        traffic = traffic.between(host, traffic.to_host)
-    else:
-        traffic = traffic.between(traffic.from_host, host)
+    traffic = traffic.at(given.host or ends[0])
     return Options(
         role=given.role,
         case=case,

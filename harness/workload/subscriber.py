@@ -5,7 +5,8 @@
 
 Both are registered before anybody publishes, so both join where the stream begins. The end is
 where both have read everything and the driver says that no more will come. A stream that rejoins is
-read in parts, see `harness.workload.rejoining`.
+read in parts, see `harness.workload.rejoining`; who comes late reads as `harness.workload.merging`
+does.
 """
 
 import struct
@@ -23,6 +24,7 @@ from harness.artifact.application import SubscriberFacts
 from harness.artifact.delivery import DELIVERY
 from harness.artifact.run_dir import SubscriberFiles
 from harness.scenario.pace import FREE, PaceCase
+from harness.workload.merging import read_merged
 from harness.workload.options import FLIP_BYTE, Options
 from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress, say
@@ -96,7 +98,9 @@ def run(options: Options, stop: Stop) -> None:
         flips = options.sabotage == FLIP_BYTE
         application, tap = _open_files(closing, files, progress, traffic.consume, flips)
         try:
-            if traffic.rejoins:
+            if traffic.merges is not None:
+                read_merged(options, application, facts, progress, stop)
+            elif traffic.rejoins:
                 sessions = options.case.sessions_of(traffic)
                 parts = Parts(application, tap, facts, sessions)
                 Rejoining(options, parts, progress, stop).read()

@@ -24,6 +24,16 @@ def test_needs_three_and_a_half_times_the_traffic_and_the_logs_on_disk(scenario)
     assert space.need(scenario).disk_bytes == traffic * 7 // 2 + logs + 256 * MIB
 
 
+def test_needs_room_for_recordings_too(tmp_path, scenario):
+    file = tmp_path / "recorded.yaml"
+    text = MAIN.read_text().replace("loss/reliable-2pct", "recorded")
+    text = text.replace("traffic:\n", "archives: [{host: b}]\ntraffic:\n")
+    content = "    content: {bytes: 64MiB, message: {from: 1B, to: max}}\n"
+    file.write_text(text.replace(content, f"{content}    recorded: b\n", 1))
+    more = space.need(load_scenario(file)).disk_bytes - space.need(scenario).disk_bytes
+    assert more == 64 * MIB * 3 // 2
+
+
 def test_needs_no_disk_for_logs_that_are_too_long_to_be_kept(tmp_path):
     file = tmp_path / "long.yaml"
     text = MAIN.read_text().replace("loss/reliable-2pct", "long")

@@ -17,6 +17,11 @@ def test_our_driver_and_workloads():
     ]
 
 
+def test_only_our_driver_brings_an_archive():
+    assert OURS.has_archive
+    assert not Subject("it", ("{python}",)).has_archive
+
+
 def test_the_relay():
     assert subject.relay_command("py", case="c", interfaces=("l", "r"), out="o") == [
         *("py", "-m", "harness.middlebox"),

@@ -1,15 +1,17 @@
 """Shrinking, with a made-up world in place of runs: which candidates fail is known here."""
 
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
 from harness.artifact.decision import DECISION, DROP, HOLD
-from harness.replay.document import parse
-from harness.replay.shrink import BYTES_MIN, Origin, Shrinking
+from harness.replay.document import parse, reduced, text_of
+from harness.replay.shrink import BYTES_MIN, Origin, Shrinking, with_bytes, with_streams
 from harness.replay.trial import Candidate
+from harness.scenario.loader import load_scenario
 from tests.unit.harness.replay.test_rules import DOCUMENT
 
 FAULTS = [
@@ -166,3 +168,25 @@ def test_whenever_it_is_interrupted_the_best_so_far_fails(limit):
         made.run()
     assert needed <= frames_of(made.best)
     assert needed <= frames_of(Candidate(parse(made.text())))
+
+
+REPLAYED = Path(__file__).resolve().parents[4] / "scenarios/archive/replay-to-lossy-subscriber.yaml"
+
+
+def test_a_replay_goes_with_what_it_replays_and_has_its_length():
+    scenario = load_scenario(REPLAYED)
+    assert with_streams(scenario, ["again"]).traffic == ()
+    assert [each.id for each in with_streams(scenario, ["orders"]).traffic] == ["orders"]
+    shorter = with_bytes(scenario, "orders", 4096)
+    assert [each.content.total_bytes for each in shorter.traffic] == [4096, 4096]
+
+
+def test_a_scenario_with_archives_can_be_written_again():
+    document = yaml.safe_load(REPLAYED.read_text())
+    scenario = with_bytes(load_scenario(REPLAYED), "orders", 4096)
+    written = reduced(
+        document, scenario, name="made/again", about="Made.", seed=1, fidelity=["netns"], faults=[]
+    )
+    again = parse(text_of(written, ["Made."]))
+    assert again.archives == scenario.archives
+    assert [each.content.total_bytes for each in again.traffic] == [4096, 4096]

@@ -4,7 +4,7 @@ import pytest
 
 from harness.scenario.case import Payload, resolve
 from harness.scenario.explain import explain
-from harness.scenario.host_event import EventCase, TimeoutsCase
+from harness.scenario.host_event import ALL, EventCase, TimeoutsCase
 from harness.scenario.loader import ScenarioError, parse_scenario
 from tests.unit.harness.scenario.test_scenario_loader import GOOD
 
@@ -66,7 +66,8 @@ def test_nothing_befalls_a_host_by_default():
 
 def test_all_on_a_host_are_driver_and_applications():
     case = case_of(PAUSE % ("all", "after: 0s", "1ms"))
-    assert case.events[0].roles == ("driver", "publisher", "subscriber")
+    assert case.events[0].roles == ALL
+    assert {"driver", "publisher", "subscriber", "archive"} < set(ALL)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.scenario.archive import ArchiveCase
 from harness.scenario.case import Case, HostCase, TrafficCase
 from harness.scenario.link_case import LinkCase
 from harness.simulator.support import Unsupported, require_supported
@@ -37,3 +38,9 @@ def test_several_hosts_with_the_relays_weather_are_supported():
 def test_anything_else_is_named(given, why):
     with pytest.raises(Unsupported, match=why):
         require_supported(case(**given))
+
+
+def test_an_archive_is_named_and_so_is_where_to_have_one():
+    recorded = case().model_copy(update={"archives": (ArchiveCase(host="b", segment_bytes=1),)})
+    with pytest.raises(Unsupported, match="host b has an archive: use --fidelity netns"):
+        require_supported(recorded)

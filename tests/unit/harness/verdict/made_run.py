@@ -101,7 +101,9 @@ UNRELIABLE_CHECKS = (
 )
 OF_RESTS = ("heartbeats_in_silence", "delivered_in_parts")
 """Checks of streams that rest, or are cut and go on; this one does neither."""
-assert {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS} == set(CHECKS)
+OF_ARCHIVES = ("recording_equals_published", "merged_into_live")
+"""Checks of what was recorded, and of who reads it first; nobody records this one."""
+assert {*RELIABLE_CHECKS, *UNRELIABLE_CHECKS, *OF_RESTS, *OF_ARCHIVES} == set(CHECKS)
 
 PACKETS_SENT = {"NAK": 5, "SM": 7, "HEARTBEAT": 9}
 PACKETS_RECEIVED = {"NAK": 6, "SM": 8, "HEARTBEAT": 10}

@@ -1,0 +1,65 @@
+"""Archives beside the drivers of a run: who has one, its words, its settings, when it is ready.
+
+    driver of host b <--shared memory--> archive of host b --> hosts/b/archive
+                                             ^
+    recorder on host b ----- aeron:ipc ------'
+
+An archive keeps its directory in the run folder, so what it wrote is evidence without being copied.
+It is asked over shared memory, so that nothing of it crosses the link but what the scenario orders;
+only where archives copy from each other they speak over UDP, too. Refuses to know what it is asked.
+"""
+
+from __future__ import annotations
+
+from harness.orchestrate.order import Order
+from harness.orchestrate.traffic import Unsupported
+from harness.scenario.archive import ANSWER_PORT, CONTROL_PORT, COPY_PORT, Archive
+
+READY = "archive ready"
+"""How the line begins with which an archive says that clients may connect."""
+
+PROGRAM = ("-m", "driver.archive", "run")
+"""Of our archive, the only one that is started here; arguments after the interpreter."""
+
+_VARIABLES = {
+    # As for the driver: hosts share one machine.
+    "AERON_ARCHIVE_THREADING_MODE": "SHARED",
+    "AERON_ARCHIVE_IDLE_STRATEGY": "sleep-ns",
+    "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "false",
+    # An archive refuses to start without these, though nobody asks it to replicate.
+    "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": "aeron:udp?endpoint=localhost:0",
+    "AERON_ARCHIVE_REPLICATION_CHANNEL": "aeron:udp?endpoint=localhost:0",
+}
+
+
+def require(order: Order) -> None:
+    """Raise Unsupported unless each host that is to have an archive can have one."""
+    for archive in order.scenario.archives:
+        tested = order.subject(archive.host)
+        if not tested.has_archive:
+            text = f"{tested.name} brings no archive, and host {archive.host} is to have one"
+            raise Unsupported(text)
+
+
+def command(python: str, *, archive: str, aeron: str) -> list[str]:
+    """The words of an archive: its own directory, and that of its driver."""
+    return [python, *PROGRAM, "--dir", archive, "--aeron-dir", aeron]
+
+
+def variables(archive: Archive, address: str = "") -> dict[str, str]:
+    """What an archive reads from its environment; with an address others may speak to it there."""
+    found = {**_VARIABLES, "AERON_ARCHIVE_SEGMENT_FILE_LENGTH": str(archive.segment_bytes)}
+    if address:
+        endpoint = f"aeron:udp?endpoint={address}"
+        found |= {
+            "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "true",
+            "AERON_ARCHIVE_CONTROL_CHANNEL": f"{endpoint}:{CONTROL_PORT}",
+            "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": f"{endpoint}:{ANSWER_PORT}",
+            "AERON_ARCHIVE_REPLICATION_CHANNEL": f"{endpoint}:{COPY_PORT}",
+        }
+    return found
+
+
+def says_ready(line: str) -> bool:
+    """Whether a line of an archive's log says that it is."""
+    return line.startswith(READY)

@@ -1,0 +1,132 @@
+"""Having an archive record a stream, and looking on until the recording has stopped.
+
+    recorder --record it--> archive --subscribes--> driver
+             <-- so far --
+             <-- stopped -
+
+Says `ready` when the archive has subscribed, so what is published afterwards is recorded. One
+image is enough: the archive's subscription goes with it. An archive that dies is waited for, and
+asked again. Leaves what it was told; what is in the files is for others to see.
+"""
+
+import time
+from dataclasses import asdict
+
+from driver.archive.client import AeronArchive, ArchiveError
+from driver.archive.protocol.codes import ErrorCode, SourceLocation
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.base.errors import DriverError
+from driver.client.aeron import Aeron
+from harness.artifact.recording import Recorded, RecorderFacts
+from harness.workload.archive_session import LOOK_S, NOT_STOPPED, RECORDINGS_MAX, context
+from harness.workload.options import Options
+from harness.workload.progress import say
+from harness.workload.stop import Stop
+
+RETRY_S = 0.1
+
+
+class Recorder:
+    """One stream's recordings in one archive, as far as the archive tells."""
+
+    def __init__(self, stream_id: int) -> None:
+        self._stream_id = stream_id
+        self._told: dict[int, int] = {}
+        """Furthest position of each recording that was said while it went on."""
+        self._found: dict[int, RecordingDescriptor] = {}
+        self._before: frozenset[int] = frozenset()
+        """Recordings that were there before the archive subscribed for the last time."""
+
+    @property
+    def recordings(self) -> list[Recorded]:
+        """All of them, in the order of their ids."""
+        return [
+            Recorded(
+                recording_id=each.recording_id,
+                session_id=each.session_id,
+                start_position=each.start_position,
+                stop_position=each.stop_position,
+                told_position=self._told.get(each.recording_id, each.start_position),
+            )
+            for _, each in sorted(self._found.items())
+        ]
+
+    def begin(self, archive: AeronArchive, channel: str, location: SourceLocation) -> None:
+        """Have the next image recorded, unless the archive waits for it, or records it, already."""
+        self._list(archive)
+        before = frozenset(self._found)
+        try:
+            archive.start_recording(channel, self._stream_id, location, auto_stop=True)
+        except ArchiveError as error:
+            if error.code != ErrorCode.ACTIVE_SUBSCRIPTION:
+                raise
+        else:
+            self._before = before
+
+    def look(self, archive: AeronArchive) -> bool:
+        """See how far it is. Returns whether what was begun last has stopped."""
+        self._list(archive)
+        running = [each for each in self._found.values() if each.stop_position == NOT_STOPPED]
+        for each in running:
+            position = archive.recording_position(each.recording_id)
+            # One that has stopped meanwhile has no such position.
+            if position != NOT_STOPPED:
+                self._told[each.recording_id] = position
+        own = self._found.keys() - self._before
+        return bool(own) and not running
+
+    def _list(self, archive: AeronArchive) -> None:
+        def note(found: RecordingDescriptor) -> None:
+            self._found[found.recording_id] = found
+
+        archive.list_recordings_for_uri(0, RECORDINGS_MAX, "", self._stream_id, note)
+
+
+def run(options: Options, stop: Stop) -> None:
+    """See to it that a stream is recorded to its end, and leave the recorder's document."""
+    traffic, files = options.traffic, options.files.recorder(options.traffic.id)
+    facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
+    recorder = Recorder(traffic.stream_id)
+    try:
+        _follow(options, recorder, stop)
+    except BaseException as error:
+        facts.error = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        facts.ended_ns = time.time_ns()
+        facts.recordings = [asdict(each) for each in recorder.recordings]
+        files.document.parent.mkdir(parents=True, exist_ok=True)
+        facts.write(files.document)
+
+
+def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
+    """Ask one session of the archive after the other until the recording has stopped."""
+    was_ready = False
+    while True:
+        stop.check()
+        try:
+            with (
+                Aeron(options.aeron_dir) as aeron,
+                AeronArchive.connect(aeron, context(options)) as archive,
+            ):
+                recorder.begin(archive, *_source(options))
+                if not was_ready:
+                    was_ready = True
+                    say("ready")
+                while not recorder.look(archive):
+                    stop.check()
+                    time.sleep(LOOK_S)
+                return
+        except DriverError:
+            # An archive that was there once and is silent: dead, or not yet alive again.
+            if not was_ready:
+                raise
+            time.sleep(RETRY_S)
+
+
+def _source(options: Options) -> tuple[str, SourceLocation]:
+    """What the archive subscribes: what its host receives, or what it sends."""
+    traffic = options.traffic
+    if traffic.recorded in traffic.publishers:
+        return traffic.channel, SourceLocation.LOCAL
+    return traffic.receive, SourceLocation.REMOTE

@@ -1,0 +1,102 @@
+"""Archives end to end: what is recorded over a bad link, by processes of their own."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.artifact.application import SubscriberFacts
+from harness.artifact.recording import RecorderFacts
+from harness.artifact.run_dir import SuiteDir
+from harness.orchestrate import privileges
+from harness.orchestrate.peers import pair
+from harness.orchestrate.runner import run_suite
+from harness.verdict.judge import judge
+from harness.verdict.outcome import Outcome
+from harness.verdict.recording import EQUAL
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+]
+FLAGS_AT = 5
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "archive"
+
+
+def made(folder, name, **options):
+    """The only run of a scenario."""
+    result = run_suite([SCENARIOS / f"{name}.yaml"], seeds=1, out=folder, **options)
+    (run,) = SuiteDir(result.suite_dir).runs()
+    return run
+
+
+def findings(run):
+    return {each.about: each for each in judge(run.path).checks if each.name == EQUAL}
+
+
+def test_what_is_recorded_under_loss_is_the_stream_and_one_byte_more_or_less_is_not(tmp_path):
+    run = made(tmp_path, "record-under-loss")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    # Both streams have a file that begins here, with a frame.
+    file = run.host("b").archive / "0-1048576.rec"
+    content = bytearray(file.read_bytes())
+    content[FLAGS_AT] ^= 1
+    file.write_bytes(content)
+    found = findings(run)
+    assert sorted(each.outcome for each in found.values()) == [Outcome.FAIL, Outcome.PASS]
+
+
+def test_an_archive_that_was_killed_keeps_what_it_had_said_and_its_successor_goes_on(tmp_path):
+    run = made(tmp_path, "killed-while-recording")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    before, after = RecorderFacts.read(run.host("b").recorder("stream").document).own_recordings
+    assert before.told_position <= before.stop_position < after.start_position < after.stop_position
+
+
+def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judged(tmp_path):
+    run = made(tmp_path, "replay-to-lossy-subscriber")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    messages = run.host("a").subscriber("again").messages
+    content = bytearray(messages.read_bytes())
+    assert content == run.host("b").subscriber("orders").messages.read_bytes()
+    content[-1] ^= 1
+    messages.write_bytes(content)
+    wrong = [each for each in judge(run.path).checks if each.outcome is Outcome.FAIL]
+    assert [(each.name, each.about) for each in wrong] == [("delivered_once", "again")]
+
+
+def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
+    run = made(tmp_path, "merge-under-loss")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    document = run.host("b").subscriber("orders").document
+    facts = SubscriberFacts.read(document)
+    assert 2 << 20 <= facts.merged_position < facts.end_position
+    replace(facts, merged_position=-1).write(document)
+    wrong = [each.name for each in judge(run.path).checks if each.outcome is not Outcome.PASS]
+    assert wrong == ["merged_into_live"]
+
+
+def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
+    run = made(tmp_path, "replicate-over-bad-link")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    files = [
+        {file.name: file.read_bytes() for file in run.host(name).archive.glob("*.rec")}
+        for name in "ab"
+    ]
+    assert files[0] == files[1]
+    assert sorted(findings(run)) == ["orders", "orders copied to a"]
+
+
+def test_another_driver_has_no_archive(tmp_path):
+    tested = pair("ours", "aeronmd:/bin/true", "netns", tmp_path / "store")
+    run = made(tmp_path, "record-under-loss", tested=tested)
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.UNSUPPORTED
+    assert "brings no archive, and host b is to have one" in verdict.reason

@@ -1,0 +1,55 @@
+"""Archives of a run: their words and settings are those that our archive understands."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from driver.archive.settings import archive_settings
+from harness.orchestrate import archives, nursery
+from harness.orchestrate.subject import OURS, Subject
+from harness.orchestrate.traffic import Unsupported
+from harness.scenario.archive import ANSWER_PORT, CONTROL_PORT, COPY_PORT, Archive
+
+ARCHIVE = Archive(host="b", segment="256KiB")
+
+
+def order_for(subject):
+    scenario = SimpleNamespace(archives=(ARCHIVE,))
+    return SimpleNamespace(scenario=scenario, subject=lambda host: subject)
+
+
+def test_the_words_start_our_archive_from_the_subjects_zygote():
+    words = archives.command(nursery.sys.executable, archive="/r/archive", aeron="/m/aeron")
+    assert words[1:] == [
+        *("-m", "driver.archive", "run"),
+        *("--dir", "/r/archive", "--aeron-dir", "/m/aeron"),
+    ]
+    assert nursery.knows(words, archives.variables(ARCHIVE))
+    assert words[2] in nursery.SUBJECT
+
+
+def test_the_settings_are_an_archives(tmp_path):
+    settings = archive_settings.from_texts(archives.variables(ARCHIVE), dir=tmp_path)
+    assert settings.segment_file_length == 256 << 10
+    assert settings.threading_mode == archive_settings.SHARED
+    assert settings.idle_strategy == archive_settings.SLEEP
+    assert not settings.control_channel_enabled
+
+
+def test_others_may_speak_to_one_that_copies_or_is_copied(tmp_path):
+    settings = archive_settings.from_texts(archives.variables(ARCHIVE, "10.64.0.3"), dir=tmp_path)
+    assert settings.control_channel_enabled
+    assert settings.control_channel == f"aeron:udp?endpoint=10.64.0.3:{CONTROL_PORT}"
+    assert settings.control_response_channel == f"aeron:udp?endpoint=10.64.0.3:{ANSWER_PORT}"
+    assert settings.replication_channel == f"aeron:udp?endpoint=10.64.0.3:{COPY_PORT}"
+
+
+def test_ready_is_said_in_words_of_its_own():
+    assert archives.says_ready("archive ready pid=1 id=2 dir=/d aeron-dir=/a")
+    assert not archives.says_ready("ready")
+
+
+def test_a_driver_without_an_archive_is_unsupported():
+    archives.require(order_for(OURS))
+    with pytest.raises(Unsupported, match="pyaeron brings no archive, and host b is to have one"):
+        archives.require(order_for(Subject("pyaeron", ("{python}",))))
