@@ -21,7 +21,7 @@ from harness.orchestrate.lab import MID, Lab
 from harness.orchestrate.order import Order
 from harness.orchestrate.watch import Watched
 from harness.scenario.archive import Archive
-from harness.scenario.model import Traffic
+from harness.scenario.traffic import Traffic
 from harness.uml.boot import INSIDE_VARIABLE
 
 STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0

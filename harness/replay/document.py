@@ -15,6 +15,11 @@ from harness.scenario.model import Scenario
 from harness.scenario.units import format_bytes
 
 WIDTH = 96
+KEYS = (
+    "schema", "name", "about", "seeds", "fidelity", "network", "archives", "traffic", "faults",
+    "events", "timeouts", "expect", "budget",
+)  # fmt: skip
+"""All keys of a scenario file, in the order in which they are written."""
 
 
 def read_document(file: Path) -> Document:
@@ -64,11 +69,8 @@ def reduced(
     if not faults:
         del changed["faults"]
     kept = {key: value for key, value in document.items() if key != "faults"}
-    order = ("schema", "name", "about", "seeds", "fidelity", "network", "archives")
     whole = {**kept, **changed}
-    return {
-        key: whole[key] for key in (*order, "traffic", "faults", "expect", "budget") if key in whole
-    }
+    return {key: whole[key] for key in KEYS if key in whole}
 
 
 def _with_bytes(traffic: Document, total_bytes: int) -> Document:

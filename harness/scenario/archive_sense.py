@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from harness.scenario.archive import Archive
 from harness.scenario.channel import parse_channel
 from harness.scenario.merge import merge_problems
-from harness.scenario.model import Scenario, Traffic
+from harness.scenario.model import Scenario
 from harness.scenario.problem import Path, Problem
+from harness.scenario.traffic import Traffic
 from harness.scenario.traffic_sense import unknown_host
 
 EQUAL = "recording_equals_published"

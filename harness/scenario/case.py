@@ -23,8 +23,9 @@ from harness.scenario.host_event import (
     timeouts_case,
 )
 from harness.scenario.link_case import LINK_NAMES, Backend, LinkCase, directions, link_names
-from harness.scenario.model import SEED_MAX, Scenario, Traffic
+from harness.scenario.model import SEED_MAX, Scenario
 from harness.scenario.part import Part
+from harness.scenario.traffic import Traffic
 from harness.scenario.traffic_case import TrafficCase, resolve_traffic
 from harness.scenario.weather_case import WeatherCase, weather_case
 from harness.scenario.weather_sense import BOTH

@@ -11,9 +11,9 @@ from typing import Literal
 
 from harness.scenario.channel import SELF, fill_in, parse_channel
 from harness.scenario.merge import MergeCase
-from harness.scenario.model import LONGEST, SENDERS, Traffic
 from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
+from harness.scenario.traffic import LONGEST, SENDERS, Traffic
 from harness.scenario.traffic_sense import longest_message
 
 

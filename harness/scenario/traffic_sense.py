@@ -11,9 +11,10 @@ Each finding names the place in the file by a path of keys and indices.
 from collections.abc import Callable, Iterator
 
 from harness.scenario.channel import SELF, Channel, parse_channel, placeholders
-from harness.scenario.model import LONGEST, Scenario, Traffic
+from harness.scenario.model import Scenario
 from harness.scenario.pace import pace_problems
 from harness.scenario.problem import Path, Problem
+from harness.scenario.traffic import LONGEST, Traffic
 
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 _START = ("session-id", "init-term-id", "term-id", "term-offset")

@@ -6,7 +6,7 @@ import pytest
 from harness.artifact.counter_sample import read_counters, read_samples
 from harness.artifact.run_dir import RunDir
 from reports.analysis.analyze import analyze
-from tests.sim.test_fates_of_frames import made_run
+from tests.sim.simulated import run, shortened
 
 RECEIVER_HWM, RECEIVER_POSITION = 3, 4
 """Counter types of Aeron: rcv-hwm and rcv-pos."""
@@ -27,8 +27,9 @@ def counted(run: RunDir, type_id: int, stream_id: int):
 
 
 def test_rcv_hwm_and_rcv_pos_are_rebuilt_over_time(tmp_path):
-    run = made_run("loss/reliable-2pct", tmp_path)
-    told = analyze([str(run.capture("b"))])
+    result = run(shortened("loss/reliable-2pct", tmp_path, "2MiB"), tmp_path)
+    made = RunDir(result.run_dir)
+    told = analyze([str(made.capture("b"))])
     for flow in told.flows.to_pylist():
         stream = flow["stream_id"]
         rows = [each for each in told.positions.to_pylist() if each["stream_id"] == stream]
@@ -38,7 +39,7 @@ def test_rcv_hwm_and_rcv_pos_are_rebuilt_over_time(tmp_path):
             (RECEIVER_HWM, "high_position", flow["high_position"]),
             (RECEIVER_POSITION, "rebuilt_position", flow["rebuilt_position"]),
         ):
-            sampled_ns, values = counted(run, type_id, stream)
+            sampled_ns, values = counted(made, type_id, stream)
             assert len(values) >= 2
             assert values[-1] == last
             rebuilt = np.array([each[column] for each in rows])

@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from harness.artifact.decision import DECISION, DROP, HOLD
-from harness.replay.document import parse, reduced, text_of
+from harness.replay.document import KEYS, parse, reduced, text_of
 from harness.replay.shrink import BYTES_MIN, Origin, Shrinking, with_bytes, with_streams
 from harness.replay.trial import Candidate
 from harness.scenario.loader import load_scenario
+from harness.scenario.model import Scenario
 from tests.unit.harness.replay.test_rules import DOCUMENT
 
 FAULTS = [
@@ -190,3 +191,19 @@ def test_a_scenario_with_archives_can_be_written_again():
     again = parse(text_of(written, ["Made."]))
     assert again.archives == scenario.archives
     assert [each.content.total_bytes for each in again.traffic] == [4096, 4096]
+
+
+def test_what_befalls_the_hosts_stays_in_what_is_written():
+    path = REPLAYED.parents[1] / "host/kill-driver.yaml"
+    scenario = load_scenario(path)
+    written = reduced(
+        yaml.safe_load(path.read_text()), scenario,
+        name="made/again", about="Made.", seed=1, fidelity=["netns"], faults=[],
+    )  # fmt: skip
+    again = parse(text_of(written, ["Made."]))
+    assert (again.events, again.timeouts) == (scenario.events, scenario.timeouts)
+
+
+def test_no_key_of_a_scenario_is_left_out():
+    keys = {field.alias or name for name, field in Scenario.model_fields.items()}
+    assert keys == set(KEYS)
