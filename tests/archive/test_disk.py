@@ -1,0 +1,98 @@
+"""An archive on a disk that is full, or that nobody may write to: a real one, a small tmpfs.
+
+What cannot be written ends with a word to whoever asked for it; nothing else is harmed.
+"""
+
+import shutil
+import subprocess
+
+import pytest
+
+from driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
+from driver.archive.protocol.requests import PurgeRecordingRequest
+from tests.archive.archives import SEGMENT, TERM, until
+from tests.archive.conversation import Conversation
+from tests.archive.streams import FRAME, FRAMES_PER_TERM, Recorded, message, replayed
+
+SEGMENTS = 24
+"""That the disk has room for, the catalog and the mark file not counted."""
+OTHERS_BYTES = 4 << 20
+"""Of catalog and mark file, and some more."""
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Where the archive's files are to lie; a file system of its own."""
+    folder = tmp_path / "own" / "archive"
+    folder.mkdir(parents=True)
+    size = f"size={SEGMENTS * SEGMENT + OTHERS_BYTES}"
+    mounted = shutil.which("mount") and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", size, "windtunnel-test", folder],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if not mounted or mounted.returncode:
+        pytest.skip("no right to mount a small file system: run as root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def talk(own_archive, disk):
+    archive = own_archive({"aeron.archive.low.storage.space.threshold": 0}).start()
+    assert archive.directory == disk
+    made = Conversation(archive)
+    yield made
+    made.close()
+
+
+def publish_until_refused(recorded):
+    """Send messages until the archive says that it cannot record them. Returns that answer."""
+
+    def failure():
+        content = message(recorded.number)
+        if recorded.publication.offer(content) > 0:
+            recorded.sent.append(content)
+            recorded.number += 1
+        errors = [each for each in recorded.talk.heard(recorded.request)
+                  if getattr(each, "code", None) == ControlResponseCode.ERROR]  # fmt: skip
+        return next(iter(errors), None)
+
+    return until(failure, "the archive to say that it cannot go on")
+
+
+def check_kept(talk, recorded, stop_position):
+    """That a recording which ended too soon holds every message before its end, byte for byte."""
+    kept = replayed(talk, recorded.recording_id)
+    assert kept == recorded.sent[: len(kept)]
+    terms, rest = divmod(stop_position, TERM)
+    assert len(kept) == terms * FRAMES_PER_TERM + min(rest // FRAME, FRAMES_PER_TERM)
+
+
+def test_a_full_disk_ends_one_recording_and_harms_no_other(talk, kind):
+    if kind == "java":
+        pytest.skip("the error log of Java's archive is a sparse file: its conductor dies of it")
+    done = Recorded(talk).send(300)
+    done.stop()
+    full = Recorded(talk)
+    refusal = publish_until_refused(full)
+    assert ErrorCode(refusal.relevant_id) == ErrorCode.STORAGE_SPACE
+    stopped = talk.signal(RecordingSignal.STOP, full.request)
+    assert stopped.position > (SEGMENTS // 2) * SEGMENT
+    check_kept(talk, full, stopped.position)
+    assert replayed(talk, done.recording_id) == done.sent
+    full.publication.close()
+    # With room there is life again.
+    deleted = talk.send(PurgeRecordingRequest, recording_id=full.recording_id)
+    talk.signal(RecordingSignal.DELETE, deleted)
+    later = Recorded(talk).send(300)
+    later.stop()
+    assert replayed(talk, later.recording_id) == later.sent
+
+
+def test_a_directory_that_cannot_be_written_is_refused_by_name(own_archive, disk):
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    archive = own_archive()
+    archive.launch()
+    assert archive.exit_code() != 0
+    assert str(disk) in archive.log
+    assert "ead-only file system" in archive.log
