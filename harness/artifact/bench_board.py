@@ -35,6 +35,10 @@ class State(IntEnum):
     CONNECTED = 2
     ENDED = 3
     """No more traffic; the streams are still open."""
+    RECORDED = 4
+    """Of an archive's load: all that was sent is in the recording, which is closed."""
+    REPLAYING = 5
+    """The same: what is counted from here on came out of the recording."""
 
 
 class Order(IntEnum):
@@ -43,6 +47,7 @@ class Order(IntEnum):
     GO_ON = 0
     STOP = 1
     LEAVE = 2
+    REPLAY = 3
 
 
 class Fault(IntEnum):
@@ -58,6 +63,8 @@ class Fault(IntEnum):
     ECHO_LOST = 7
     OUT_OF_ROOM = 8
     TOO_LONG = 9
+    POSITION = 10
+    REPLAYED = 11
 
 
 FAULT_TEXTS = {
@@ -71,6 +78,8 @@ FAULT_TEXTS = {
     Fault.ECHO_LOST: "message {expected} did not come back within {found} s",
     Fault.OUT_OF_ROOM: "more than {expected} round trips",
     Fault.TOO_LONG: "not done within {expected} s",
+    Fault.POSITION: "the recording should end at position {expected}, but ends at {found}",
+    Fault.REPLAYED: "{expected} messages were recorded, {found} were replayed",
 }
 assert FAULT_TEXTS.keys() == set(Fault)
 
