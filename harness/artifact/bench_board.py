@@ -22,6 +22,8 @@ BOARD = np.dtype(
         ("fault", "<i8"),
         ("expected", "<i8"),  # what a fault is about: a sequence, a length, an answer
         ("found", "<i8"),
+        ("began_ns", "<i8"),  # of the monotonic clock: when the counted began to flow, where told
+        ("ended_ns", "<i8"),
     ]
 )
 LATENCIES_MAX = 1 << 22
@@ -37,8 +39,8 @@ class State(IntEnum):
     """No more traffic; the streams are still open."""
     RECORDED = 4
     """Of an archive's load: all that was sent is in the recording, which is closed."""
-    REPLAYING = 5
-    """The same: what is counted from here on came out of the recording."""
+    REPLAYED = 5
+    """The same: all of it came out again."""
 
 
 class Order(IntEnum):
@@ -47,7 +49,8 @@ class Order(IntEnum):
     GO_ON = 0
     STOP = 1
     LEAVE = 2
-    REPLAY = 3
+    RECORD = 3
+    REPLAY = 4
 
 
 class Fault(IntEnum):
@@ -131,6 +134,15 @@ class Board:
     @property
     def fault(self) -> Fault:
         return Fault(int(self._record["fault"][0]))
+
+    @property
+    def duration_ns(self) -> int:
+        """How long that took which is counted."""
+        return int(self._record["ended_ns"][0] - self._record["began_ns"][0])
+
+    def set_times(self, began_ns: int, ended_ns: int) -> None:
+        """Tell when the counted began and ended."""
+        self._record["began_ns"][0], self._record["ended_ns"][0] = began_ns, ended_ns
 
     def set_fault(self, fault: Fault, expected: int = 0, found: int = 0) -> None:
         """Say why the figures are worth nothing; the first fault stands."""

@@ -159,8 +159,6 @@ class Loads:
         condition: Callable[[], bool],
         limit_s: float,
         problem: str,
-        *,
-        look_s: float = LOOK_S,
     ) -> None:
         """Wait for a condition. Raises MeasurementError when a load fails or time is over."""
         deadline_s = time.monotonic() + limit_s
@@ -168,4 +166,4 @@ class Loads:
             self.check()
             if time.monotonic() > deadline_s:
                 raise MeasurementError(f"{problem} within {limit_s:g} s")
-            time.sleep(look_s)
+            time.sleep(LOOK_S)

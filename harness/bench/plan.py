@@ -81,8 +81,8 @@ class BenchSettings:
     """Variables of both drivers' environments."""
     ours_set: dict[str, str] = field(default_factory=dict)
     """Variables of our driver's alone; they win."""
-    recording_bytes: int = 1 << 30
-    """The most that one recording may take."""
+    recording_bytes: int = 512 << 20
+    """The most that one recording takes; it is gone before there is another."""
 
     def chosen(self) -> list[BenchCase]:
         """The cases to measure of a driver, start-up first."""
@@ -92,11 +92,6 @@ class BenchSettings:
     def archive_cases(self) -> list[BenchCase]:
         """The cases to measure of an archive."""
         return [case for case in CASES if case.name in self.cases and case.kind == ARCHIVE]
-
-    @property
-    def dropped_share(self) -> float:
-        """Which part of the time, or of what takes its time, does not count."""
-        return self.warm_up_s / (self.warm_up_s + self.seconds)
 
 
 def channel(medium: Medium, settings: BenchSettings, port: int) -> str:

@@ -2,7 +2,7 @@
 
     python -m harness.workload.bench_load source|sink|ping|pong|archive --aeron-dir D --board FILE
            --channel C --stream-id N --message-length L [--reply-channel C] [--idle yield]
-           [--control-channel C] [--bytes-max N]
+           [--control-channel C] [--message-count N]
 
 What it reaches stands on its board; it ends when the board says stop. Exit codes: 0 it was told to
 stop, 1 something is wrong, which the board or stderr tells.

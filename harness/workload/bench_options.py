@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROLES = ("source", "sink", "ping", "pong", "archive")
-BYTES_MAX = 1 << 30
 SLEEP_S = 50e-6
 
 
@@ -42,8 +41,8 @@ class Options:
     """After this it ends by itself, so that none is left behind for ever."""
     control_channel: str = ""
     """Where an archive hears its clients; empty for the other loads."""
-    bytes_max: int = BYTES_MAX
-    """Of a recording: it may not fill the place where it lies."""
+    message_count: int = 0
+    """Of each recording; 0 for the other loads."""
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
@@ -59,12 +58,12 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--idle", choices=list(IDLES), default="yield")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds until it ends itself")
     parser.add_argument("--control-channel", default="", help="the archive's, for archive")
-    parser.add_argument("--bytes-max", type=int, default=BYTES_MAX, help="length of a recording")
+    parser.add_argument("--message-count", type=int, default=0, help="of each recording")
     given = parser.parse_args(arguments)
     if given.role in ("ping", "pong") and not given.reply_channel:
         parser.error(f"a {given.role} needs --reply-channel")
-    if given.role == "archive" and not given.control_channel:
-        parser.error("the load of an archive needs --control-channel")
+    if given.role == "archive" and not (given.control_channel and given.message_count > 0):
+        parser.error("the load of an archive needs --control-channel and --message-count")
     return Options(
         role=given.role,
         aeron_dir=given.aeron_dir,
@@ -76,5 +75,5 @@ def parse(arguments: Sequence[str] | None) -> Options:
         idle=IDLES[given.idle],
         limit_s=given.limit,
         control_channel=given.control_channel,
-        bytes_max=given.bytes_max,
+        message_count=given.message_count,
     )
