@@ -98,6 +98,8 @@ def test_turns_of_the_warm_up_are_dropped(measure, monkeypatch):
         ({"fault": Fault.POSITION}, "archive: the recording should end at position 3, but ends"),
         ({"fault": Fault.REPLAYED}, "archive: 3 messages were recorded, 4 were replayed"),
         ({"alive_for": 1}, "the archive or its driver ended"),
+        # At once, and not when the time for a recording is over.
+        ({"alive_for": 0, "never": State.RECORDED}, "the archive or its driver ended"),
         ({"compiled": True}, "kernels were compiled"),
         ({"never": State.RECORDED}, "RECORD of 762 messages was not done"),
         ({"never": State.CONNECTED}, "no archive answered"),
