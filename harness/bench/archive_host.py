@@ -30,13 +30,13 @@ from harness.orchestrate.process import LocalProcess
 
 SEGMENT_LENGTH = 128 << 20
 VERSION_OFFSET, VERSION_LENGTH = 8, 4
-"""Of the version within a mark file. Source: archive-protocol 6.7."""
+"""Of the version within a mark file. Source: archive-protocol 4.5."""
 
 _OPENS = ("java.base/sun.nio.ch", "java.base/jdk.internal.misc", "java.base/java.util.zip")
 _JAVA_OPTIONS = (
     "-Xmx512m",
     "-XX:+UseParallelGC",
-    # Without looks at bounds, as Aeron's own measurements are made: Java at its best.
+    # Without looks at bounds of buffers, which can be had without: Java at its best.
     "-Dagrona.disable.bounds.checks=true",
     *(word for name in _OPENS for word in ("--add-opens", f"{name}=ALL-UNNAMED")),
 )
