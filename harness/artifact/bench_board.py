@@ -22,6 +22,8 @@ BOARD = np.dtype(
         ("fault", "<i8"),
         ("expected", "<i8"),  # what a fault is about: a sequence, a length, an answer
         ("found", "<i8"),
+        ("began_ns", "<i8"),  # of the monotonic clock: when the counted began to flow, where told
+        ("ended_ns", "<i8"),
     ]
 )
 LATENCIES_MAX = 1 << 22
@@ -35,6 +37,10 @@ class State(IntEnum):
     CONNECTED = 2
     ENDED = 3
     """No more traffic; the streams are still open."""
+    RECORDED = 4
+    """Of an archive's load: all that was sent is in the recording, which is closed."""
+    REPLAYED = 5
+    """The same: all of it came out again."""
 
 
 class Order(IntEnum):
@@ -43,6 +49,8 @@ class Order(IntEnum):
     GO_ON = 0
     STOP = 1
     LEAVE = 2
+    RECORD = 3
+    REPLAY = 4
 
 
 class Fault(IntEnum):
@@ -58,6 +66,8 @@ class Fault(IntEnum):
     ECHO_LOST = 7
     OUT_OF_ROOM = 8
     TOO_LONG = 9
+    POSITION = 10
+    REPLAYED = 11
 
 
 FAULT_TEXTS = {
@@ -71,6 +81,8 @@ FAULT_TEXTS = {
     Fault.ECHO_LOST: "message {expected} did not come back within {found} s",
     Fault.OUT_OF_ROOM: "more than {expected} round trips",
     Fault.TOO_LONG: "not done within {expected} s",
+    Fault.POSITION: "the recording should end at position {expected}, but ends at {found}",
+    Fault.REPLAYED: "{expected} messages were recorded, {found} were replayed",
 }
 assert FAULT_TEXTS.keys() == set(Fault)
 
@@ -122,6 +134,15 @@ class Board:
     @property
     def fault(self) -> Fault:
         return Fault(int(self._record["fault"][0]))
+
+    @property
+    def duration_ns(self) -> int:
+        """How long that took which is counted."""
+        return int(self._record["ended_ns"][0] - self._record["began_ns"][0])
+
+    def set_times(self, began_ns: int, ended_ns: int) -> None:
+        """Tell when the counted began and ended."""
+        self._record["began_ns"][0], self._record["ended_ns"][0] = began_ns, ended_ns
 
     def set_fault(self, fault: Fault, expected: int = 0, found: int = 0) -> None:
         """Say why the figures are worth nothing; the first fault stands."""

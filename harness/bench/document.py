@@ -7,6 +7,7 @@ table can be drawn and other ratios computed from it again.
 from dataclasses import asdict
 from typing import Any
 
+from harness.bench.archive_host import ARCHIVES, archives
 from harness.bench.figures import Comparison, Spread
 from harness.bench.machine import BenchMachine
 from harness.bench.measure import Reading
@@ -24,11 +25,14 @@ def bench_document(
     comparisons: list[Comparison],
 ) -> dict[str, Any]:
     """The document."""
+    keepers, missing = archives(settings)
     return {
         "schema": SCHEMA,
         "machine": asdict(machine) | {"warning": machine.warning},
         "client": CLIENT,
-        "drivers": {name: SUBJECTS[name].title for name in settings.drivers},
+        "drivers": {name: SUBJECTS[name].title for name in settings.drivers if name in SUBJECTS},
+        "archives": {each.name: each.title for each in keepers},
+        "left_out": {ARCHIVES[name].title: why for name, why in missing.items()},
         "pyaeron": c_version(),
         "settings": asdict(settings),
         "figures": [_figure(each) for each in comparisons],
@@ -42,9 +46,10 @@ def _figure(comparison: Comparison) -> dict[str, Any]:
         "name": figure.name,
         "case": figure.case,
         "unit": figure.unit,
+        "peer": figure.peer,
         "better": "more" if figure.is_more_better else "less",
         "ours": _spread(comparison.ours),
-        "c": _spread(comparison.c),
+        figure.peer: _spread(comparison.peer),
         "ratio": comparison.ratio,
         "floor": comparison.floor,
         "holds": comparison.holds,

@@ -1,9 +1,9 @@
-"""What readings come to: medians and extremes of each driver, the ratio of ours to C's, floors.
+"""What readings come to: medians and extremes of each subject, the ratio of ours to the peer's.
 
-    ratio = median of ours / median of C's
+    ratio = median of ours / median of the peer's: of the C driver, or of Java's archive
 
 Where more is better a floor is the least that the ratio may be; where less is better, the most. A
-figure without valid readings of both drivers has no ratio, and then its floor is not met.
+figure without valid readings of both has no ratio, and then its floor is not met.
 """
 
 import json
@@ -19,7 +19,7 @@ from harness.bench.plan import CASES, BenchCase
 
 @dataclass(frozen=True)
 class Figure:
-    """One number that is measured of each driver."""
+    """One number that is measured of each driver, or of each archive."""
 
     name: str
     case: str
@@ -27,11 +27,13 @@ class Figure:
     """Which of the values of a reading."""
     unit: str
     is_more_better: bool
+    peer: str = "c"
+    """Whose ours is held against."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """All good readings of one driver."""
+    """All good readings of one subject."""
 
     values: tuple[float, ...]
 
@@ -50,19 +52,19 @@ class Spread:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One figure of both drivers."""
+    """One figure of both subjects."""
 
     figure: Figure
     ours: Spread | None
-    c: Spread | None
+    peer: Spread | None
     floor: float | None
 
     @property
     def ratio(self) -> float | None:
-        """How many times C's median ours is; None where one of them is missing."""
-        if self.ours is None or self.c is None or self.c.median <= 0:
+        """How many times the peer's median ours is; None where one of them is missing."""
+        if self.ours is None or self.peer is None or self.peer.median <= 0:
             return None
-        return self.ours.median / self.c.median
+        return self.ours.median / self.peer.median
 
     @property
     def holds(self) -> bool | None:
@@ -72,6 +74,14 @@ class Comparison:
         if self.ratio is None:
             return False
         return self.ratio >= self.floor if self.figure.is_more_better else self.ratio <= self.floor
+
+
+_STREAM = (
+    ("", "messages", "messages/s", True),
+    ("-mb", "megabytes", "MB/s", True),
+    ("-cpu", "processor", "ns/message", False),
+)
+"""Suffix, value, unit and whether more is better, of all that flows."""
 
 
 def _figures_of(case: BenchCase) -> list[Figure]:
@@ -88,18 +98,19 @@ def _figures_of(case: BenchCase) -> list[Figure]:
             figure("", "trials", "trials/min", True),
             figure("-frames", "frames", "frames/trial", True),
         ]
+    if case.kind == "archive":
+        return [
+            Figure(f"{case.name}-{way}{suffix}", case.name, f"{way}-{value}", unit, is_more, "java")
+            for way in ("record", "replay")
+            for suffix, value, unit, is_more in _STREAM
+        ]
     memory = figure("-rss", "rss", "MB", False)
     if case.kind == "echo":
         return [
             *(figure(f"-{name}", name, "us", False) for name in PERCENTILES),
             memory,
         ]
-    return [
-        figure("", "messages", "messages/s", True),
-        figure("-mb", "megabytes", "MB/s", True),
-        figure("-cpu", "processor", "ns/message", False),
-        memory,
-    ]
+    return [*(figure(*each) for each in _STREAM), memory]
 
 
 FIGURES = tuple(figure for case in CASES for figure in _figures_of(case))
@@ -111,6 +122,8 @@ DEFAULT_FLOORS = {
     "ipc-32": 0.5,
     "rtt-udp-p50": 1.5,
     "rtt-ipc-p50": 1.5,
+    "archive-1344-record": 1.0,
+    "archive-1344-replay": 1.0,
 }
 assert set(DEFAULT_FLOORS) <= set(NAMES)
 
@@ -162,7 +175,7 @@ def compare(readings: Iterable[Reading], floors: dict[str, float]) -> list[Compa
         Comparison(
             figure,
             _spread(kept, figure, "ours"),
-            _spread(kept, figure, "c"),
+            _spread(kept, figure, figure.peer),
             floors.get(figure.name),
         )
         for figure in FIGURES

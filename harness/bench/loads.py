@@ -1,4 +1,4 @@
-"""The load generators of one measurement: two processes of the workload, each with a board.
+"""The load generators of one measurement: processes of the workload, each with a board.
 
     with Loads(case, ...) as loads:
         loads.wait_until_flowing()
@@ -20,8 +20,12 @@ from harness.artifact.bench_board import Board, Fault, Order, State
 from harness.bench.plan import BenchCase, Kind, stream_id
 from harness.orchestrate.process import LocalProcess
 
-ROLES: dict[Kind, tuple[str, str]] = {"stream": ("source", "sink"), "echo": ("ping", "pong")}
-"""Who sends, who answers."""
+ROLES: dict[Kind, tuple[str, ...]] = {
+    "stream": ("source", "sink"),
+    "echo": ("ping", "pong"),
+    "archive": ("archive",),
+}
+"""Who sends, who answers; an archive's load does both."""
 
 LOOK_S = 0.002
 FLOW_LIMIT_S = 180.0
@@ -35,7 +39,7 @@ class MeasurementError(Exception):
 
 
 class Loads:
-    """Two load processes over one driver."""
+    """The load processes over one driver."""
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Loads:
         idle: str,
         limit_s: float,
         environment: Mapping[str, str],
+        more: tuple[str, ...] = (),
     ) -> None:
         self._folder = folder
         self._arguments = [
@@ -57,6 +62,7 @@ class Loads:
             *("--message-length", str(case.message_length)),
             *("--idle", idle),
             *("--limit", str(limit_s)),
+            *more,
         ]
         self._environment = environment
         self._roles = ROLES[case.kind]
@@ -114,7 +120,7 @@ class Loads:
         return self.boards[self._counting]
 
     def check(self) -> None:
-        """Raise MeasurementError unless both loads are alive and content."""
+        """Raise MeasurementError unless all loads are alive and content."""
         for role, board in self.boards.items():
             if board.fault is not Fault.NONE:
                 raise MeasurementError(f"{role}: {board.fault_text}")
@@ -126,7 +132,7 @@ class Loads:
 
     def wait_until_flowing(self) -> None:
         """Wait until the first messages have gone all the way."""
-        self._wait(lambda: self.count > 0, FLOW_LIMIT_S, "no message has arrived")
+        self.wait(lambda: self.count > 0, FLOW_LIMIT_S, "no message has arrived")
 
     def sleep(self, seconds: float) -> None:
         """Let the loads run; they are looked at once, at the end."""
@@ -137,9 +143,9 @@ class Loads:
         """End the traffic; every message that was sent must have arrived in the end."""
         first, second = (self.boards[role] for role in self._roles)
         first.order = Order.STOP
-        self._wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
+        self.wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
         sent = first.message_count
-        self._wait(
+        self.wait(
             lambda: second.message_count >= sent,
             DRAIN_LIMIT_S,
             f"of {sent} messages that were sent some never arrived",
@@ -148,7 +154,13 @@ class Loads:
         if second.message_count > sent + (self._roles[0] == "ping"):
             raise MeasurementError(f"sent {sent} messages, received {second.message_count}")
 
-    def _wait(self, condition: Callable[[], bool], limit_s: float, problem: str) -> None:
+    def wait(
+        self,
+        condition: Callable[[], bool],
+        limit_s: float,
+        problem: str,
+    ) -> None:
+        """Wait for a condition. Raises MeasurementError when a load fails or time is over."""
         deadline_s = time.monotonic() + limit_s
         while not condition():
             self.check()

@@ -1,9 +1,9 @@
-"""Ours, C, ours, C: the drivers take turns, so that what the machine does meanwhile hits both.
+"""Ours, C, ours, C, ...: the drivers take turns, so that what the machine does meanwhile hits both.
 
     unmeasured    the first driver goes through every case, the others start and end once: whatever
                   is compiled or read from a cold disk, is so here
-    round 1..n    each driver is started anew and measured in every case; then the swarm, which
-                  has drivers of its own
+    round 1..n    each driver is started anew and measured in every case; then each archive, in an
+                  empty directory; then the swarm, which has drivers of its own
 
 All files lie in a folder of their own that is gone afterwards, whatever happens.
 """
@@ -16,8 +16,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from harness.bench.archive import check_room, measure_archive
+from harness.bench.archive_host import ArchiveHost, ArchiveSubject, archives
 from harness.bench.host import DriverHost
-from harness.bench.measure import Reading, measure
+from harness.bench.measure import Reading, free_ports, measure
 from harness.bench.plan import SWARM, BenchSettings
 from harness.bench.subject import SUBJECTS, C, DriverSubject, c_version
 from harness.bench.swarm import OURS, measure_swarm
@@ -28,12 +30,14 @@ UNMEASURED = -1
 """Index of the round that counts for nothing."""
 
 OnReading = Callable[[Reading], None]
-OnStart = Callable[[int, DriverSubject], None]
+OnStart = Callable[[int, DriverSubject | ArchiveSubject], None]
 
 
 def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading) -> list[Reading]:
     """Measure everything. Raises LabError when a driver cannot be started."""
-    subjects = [SUBJECTS[name] for name in settings.drivers if settings.chosen()]
+    subjects = [SUBJECTS[name] for name in settings.drivers if name in SUBJECTS]
+    subjects = subjects if settings.chosen() else []
+    keepers, _ = archives(settings)
     if C in subjects and c_version() is None:
         raise LabError(
             "the real C driver comes with pyaeron, which is not installed; "
@@ -47,10 +51,20 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
             cases = settings.cases if index == 0 else ("startup",)
             for _ in _measure_all(subject, replace(short, cases=cases), folder, UNMEASURED):
                 pass
+        if keepers:
+            check_room(folder, settings)
+            on_start(UNMEASURED, keepers[0])
+            for _ in _measure_archives(keepers[0], short, folder, UNMEASURED):
+                pass
         for round_index in range(settings.rounds):
             for subject in subjects:
                 on_start(round_index, subject)
                 for reading in _measure_all(subject, settings, folder, round_index):
+                    readings.append(reading)
+                    on_reading(reading)
+            for keeper in keepers:
+                on_start(round_index, keeper)
+                for reading in _measure_archives(keeper, settings, folder, round_index):
                     readings.append(reading)
                     on_reading(reading)
             if SWARM in settings.cases and OURS in settings.drivers:
@@ -67,6 +81,20 @@ def _measure_all(
     with DriverHost(subject, settings, folder) as host:
         for case in settings.chosen():
             yield measure(case, host, settings, folder / case.name, round_index)
+            if not host.is_alive:
+                break
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measure_archives(
+    subject: ArchiveSubject, settings: BenchSettings, parent: Path, round_index: int
+) -> Iterator[Reading]:
+    folder = parent / f"archive-{subject.name}-{round_index}"
+    (port,) = free_ports(1)
+    control_channel = f"aeron:udp?endpoint=127.0.0.1:{port}"
+    with ArchiveHost(subject, settings, folder, control_channel) as host:
+        for case in settings.archive_cases():
+            yield measure_archive(case, host, settings, folder / case.name, round_index)
             if not host.is_alive:
                 break
     shutil.rmtree(folder, ignore_errors=True)

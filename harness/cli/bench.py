@@ -1,8 +1,10 @@
-"""`windtunnel bench`: our driver and the real C driver by turns, and how they compare."""
+"""`windtunnel bench`: our driver and archive and the real ones by turns, and how they compare."""
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +14,7 @@ from harness.cli.bench_table import number, show, view
 from harness.cli.failure import Failure, one_line
 
 if TYPE_CHECKING:
+    from harness.bench.archive_host import ArchiveSubject
     from harness.bench.measure import Reading
     from harness.bench.plan import BenchSettings
     from harness.bench.subject import DriverSubject
@@ -20,6 +23,8 @@ FLOOR_MISSED = 1
 ANALYSIS = "analyze"
 """A case without drivers."""
 TSHARK_LIMIT_S = 600.0
+HEADLINES = ("record-messages", "replay-messages")
+"""What is told of a reading with more than one value that matters; else it is the first."""
 
 
 def _pairs(
@@ -43,7 +48,7 @@ def _names(
 
 
 @click.command(
-    short_help="Measure our driver beside the real C driver.",
+    short_help="Measure our driver and archive beside the real ones.",
     epilog="\b\nExit codes: 0 measured; 1 a floor was missed (--enforce); 2 a reading is void;\n"
     "3 a driver cannot be started; 64 wrong command line.\n",
 )
@@ -56,7 +61,7 @@ def _names(
     help="How long each reading is, after a first second that does not count.",
 )
 @click.option("--only", callback=_names, metavar="CASE,...", help="[default: all cases]")
-@click.option("--drivers", callback=_names, metavar="ours,c", help="[default: both]")
+@click.option("--drivers", callback=_names, metavar="ours,c,java", help="[default: all]")
 @click.option("--window", default="2m", show_default=True, help="rcv-wnd and socket buffers.")
 @click.option("--term-length", default="16m", show_default=True)
 @click.option("--mtu", default="", help="[default: the driver's own]")
@@ -118,13 +123,21 @@ def bench(
     analyze, alone, measures no driver but the analysis of captures: our engines, and tshark if it
     is there.
 
+    The cases archive-1344 and archive-64, together archive, measure our archive and Java's by
+    turns, with the same client and settings: messages of that many bytes are recorded over IPC as
+    fast as it goes, then replayed over IPC. Every message that comes out again is checked, and
+    where the recording ends. Java's is the one in the jar that AERON_ALL_JAR names, and is left
+    out where there is none.
+
     \b
-      windtunnel bench                                 everything, some two minutes
+      windtunnel bench                                 everything, some three minutes
       windtunnel bench --only udp-1344 --rounds 5 --json bench.json
+      windtunnel bench --only archive --rounds 5
       windtunnel bench --only rtt-udp --client-idle spin --set AERON_SENDER_IDLE_STRATEGY=noop
       windtunnel bench --floor udp-1344=20 --enforce
     """
-    from harness.bench.plan import CASE_NAMES, BenchSettings
+    from harness.bench.archive_host import ARCHIVES
+    from harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings
     from harness.bench.subject import SUBJECTS
 
     if only == (ANALYSIS,):
@@ -132,8 +145,8 @@ def bench(
     settings = BenchSettings(
         rounds=rounds,
         seconds=seconds,
-        cases=_known("--only", only, CASE_NAMES),
-        drivers=_known("--drivers", drivers, tuple(SUBJECTS)),
+        cases=_known("--only", only, CASE_NAMES, GROUPS),
+        drivers=_known("--drivers", drivers, tuple(SUBJECTS | ARCHIVES)),
         window=window,
         term_length=term_length,
         mtu=mtu,
@@ -179,19 +192,26 @@ def _read_by_tshark(capture: Path) -> None:
     process.run(command, timeout_s=TSHARK_LIMIT_S)
 
 
-def _known(option: str, chosen: tuple[str, ...] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+def _known(
+    option: str,
+    chosen: tuple[str, ...] | None,
+    known: tuple[str, ...],
+    groups: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> tuple[str, ...]:
     if chosen is None:
         return known
-    for name in chosen:
+    meant = {each for name in chosen for each in groups.get(name, (name,))}
+    for name in meant:
         if name not in known:
-            raise click.UsageError(f"{option}: {name!r} is not one of {', '.join(known)}")
-    return tuple(name for name in known if name in chosen)
+            options = ", ".join((*known, *groups))
+            raise click.UsageError(f"{option}: {name!r} is not one of {options}")
+    return tuple(name for name in known if name in meant)
 
 
 def _run(
     settings: "BenchSettings", floor_texts: tuple[str, ...], enforce: bool, json_file: Path | None
 ) -> int:
-    from harness.bench import machine, rounds
+    from harness.bench import archive_host, machine, rounds
     from harness.bench.document import bench_document
     from harness.bench.figures import compare, read_floors
     from harness.orchestrate.cancel import Cancellation, Cancelled
@@ -203,6 +223,8 @@ def _run(
     seen = machine.look()
     if seen.warning:
         _note(seen.warning)
+    for name, why in archive_host.archives(settings)[1].items():
+        _note(f"left out: {archive_host.ARCHIVES[name].title}: {why}")
     try:
         with one_line(), Cancellation():
             readings = rounds.run_rounds(settings, _tell_start, _tell_reading)
@@ -225,7 +247,7 @@ def _note(text: str) -> None:
     click.echo(f"windtunnel bench: {text}", err=True)
 
 
-def _tell_start(round_index: int, subject: "DriverSubject") -> None:
+def _tell_start(round_index: int, subject: "DriverSubject | ArchiveSubject") -> None:
     which = "unmeasured" if round_index < 0 else f"round {round_index + 1}"
     _note(f"{which}: {subject.title}")
 
@@ -234,5 +256,7 @@ def _tell_reading(reading: "Reading") -> None:
     if reading.void:
         _note(f"  {reading.case}: VOID: {reading.void}")
     else:
-        name, value = next(iter(reading.values.items()))
-        _note(f"  {reading.case}: {name} {number(value)}")
+        shown = [name for name in reading.values if name in HEADLINES]
+        shown = shown or list(reading.values)[:1]
+        told = ", ".join(f"{name} {number(reading.values[name])}" for name in shown)
+        _note(f"  {reading.case}: {told}")

@@ -18,7 +18,7 @@ COLUMNS = (
     Column("unit"),
     Column("ours", True),
     Column("min .. max", True),
-    Column("C", True),
+    Column("peer", True),
     Column("min .. max", True),
     Column("ratio", True),
     Column("floor", True),
@@ -41,13 +41,19 @@ def view(
     comparisons: list["Comparison"],
 ) -> View:
     """The table of a benchmark."""
+    from harness.bench.archive_host import ARCHIVES, archives
     from harness.bench.document import CLIENT
 
     lines = [
         f"machine  {machine.line}",
         f"client   {CLIENT}, idle {settings.client_idle}",
         "drivers  both live in a Python process, whose start and memory are in the figures",
+        "peer     the real C driver",
     ]
+    keepers, missing = archives(settings)
+    if keepers:
+        lines.append("archive  the peer is Java's; each with a driver of its own")
+    lines += [f"LEFT OUT {ARCHIVES[name].title}: {why}" for name, why in missing.items()]
     voids = [each for each in readings if each.void]
     lines += [
         f"VOID     {each.case} of {each.driver}, round {each.round_index + 1}: {each.void}"
@@ -82,7 +88,7 @@ def _row(comparison: "Comparison") -> tuple[str, ...]:
         figure.name,
         figure.unit,
         *_spread_cells(comparison.ours),
-        *_spread_cells(comparison.c),
+        *_spread_cells(comparison.peer),
         "-" if ratio is None else f"{ratio:.2f}",
         "" if comparison.floor is None else f"{bound} {comparison.floor:g}{missed}",
     )

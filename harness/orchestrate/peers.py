@@ -115,22 +115,29 @@ def _pyaeron(fidelity: str, store: Path) -> Subject:
 
 def _java(fidelity: str, store: Path) -> Subject:
     jar = os.environ.get(JAR_VARIABLE, "")
-    program = _java_program()
-    missing = ""
+    program = java_program()
+    missing = why_no_java()
     if fidelity == COMPOSE:
         missing = "the image of the containers has no Java; use --fidelity netns"
-    elif not jar:
-        missing = f"{JAR_VARIABLE} is not set: expected the path of Aeron's aeron-all jar"
-    elif not Path(jar).is_file():
-        missing = f"{JAR_VARIABLE} is {jar}: expected the path of a jar, found no such file"
-    elif program is None:
-        missing = "there is no Java: neither $JAVA_HOME/bin/java nor java on the PATH"
     settings = (f"-D{name}={value}" for name, value in _JAVA_SETTINGS.items())
     driver = (program or "java", *_JAVA_OPTIONS, *settings, "-cp", os.path.abspath(jar), _JAVA_MAIN)
     return Subject(name="java", driver=driver, reads_environment=False, missing=missing)
 
 
-def _java_program() -> str | None:
+def why_no_java() -> str:
+    """What Aeron's programs in Java lack on this machine; empty where nothing is missing."""
+    jar = os.environ.get(JAR_VARIABLE, "")
+    if not jar:
+        return f"{JAR_VARIABLE} is not set: expected the path of Aeron's aeron-all jar"
+    if not Path(jar).is_file():
+        return f"{JAR_VARIABLE} is {jar}: expected the path of a jar, found no such file"
+    if java_program() is None:
+        return "there is no Java: neither $JAVA_HOME/bin/java nor java on the PATH"
+    return ""
+
+
+def java_program() -> str | None:
+    """Where Java is, if anywhere."""
     home = os.environ.get("JAVA_HOME")
     at_home = Path(home) / "bin" / "java" if home else None
     if at_home is not None and os.access(at_home, os.X_OK):

@@ -1,7 +1,8 @@
 """The process of one load generator of the benchmark.
 
-    python -m harness.workload.bench_load source|sink|ping|pong --aeron-dir D --board FILE
+    python -m harness.workload.bench_load source|sink|ping|pong|archive --aeron-dir D --board FILE
            --channel C --stream-id N --message-length L [--reply-channel C] [--idle yield]
+           [--control-channel C] [--message-count N]
 
 What it reaches stands on its board; it ends when the board says stop. Exit codes: 0 it was told to
 stop, 1 something is wrong, which the board or stderr tells.
@@ -13,13 +14,14 @@ import sys
 from driver.base.errors import DriverError
 from driver.client.aeron import Aeron
 from harness.artifact.bench_board import Board, Fault
-from harness.workload import bench_echo, bench_options, bench_stream
+from harness.workload import bench_archive, bench_echo, bench_options, bench_stream
 
 RUNS = {
     "source": bench_stream.run_source,
     "sink": bench_stream.run_sink,
     "ping": bench_echo.run_ping,
     "pong": bench_echo.run_pong,
+    "archive": bench_archive.run_archive,
 }
 assert RUNS.keys() == set(bench_options.ROLES)
 

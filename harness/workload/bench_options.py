@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROLES = ("source", "sink", "ping", "pong")
+ROLES = ("source", "sink", "ping", "pong", "archive")
 SLEEP_S = 50e-6
 
 
@@ -39,6 +39,10 @@ class Options:
     idle: Callable[[], None]
     limit_s: float
     """After this it ends by itself, so that none is left behind for ever."""
+    control_channel: str = ""
+    """Where an archive hears its clients; empty for the other loads."""
+    message_count: int = 0
+    """Of each recording; 0 for the other loads."""
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
@@ -53,9 +57,13 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--message-length", type=int, required=True, help="bytes, at least 8")
     parser.add_argument("--idle", choices=list(IDLES), default="yield")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds until it ends itself")
+    parser.add_argument("--control-channel", default="", help="the archive's, for archive")
+    parser.add_argument("--message-count", type=int, default=0, help="of each recording")
     given = parser.parse_args(arguments)
     if given.role in ("ping", "pong") and not given.reply_channel:
         parser.error(f"a {given.role} needs --reply-channel")
+    if given.role == "archive" and not (given.control_channel and given.message_count > 0):
+        parser.error("the load of an archive needs --control-channel and --message-count")
     return Options(
         role=given.role,
         aeron_dir=given.aeron_dir,
@@ -66,4 +74,6 @@ def parse(arguments: Sequence[str] | None) -> Options:
         message_length=given.message_length,
         idle=IDLES[given.idle],
         limit_s=given.limit,
+        control_channel=given.control_channel,
+        message_count=given.message_count,
     )

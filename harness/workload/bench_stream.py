@@ -33,7 +33,11 @@ class Load:
 
     def goes_on(self, aeron: Aeron) -> bool:
         """Whether nobody asked to stop, nothing went wrong, and there is time left."""
-        if self.board.is_stopped or self.board.fault is not Fault.NONE:
+        return not self.board.is_stopped and self.is_well(aeron)
+
+    def is_well(self, aeron: Aeron) -> bool:
+        """Whether nothing went wrong and there is time left, asked to stop or not."""
+        if self.board.fault is not Fault.NONE:
             return False
         if aeron.is_closed:
             self.board.set_fault(Fault.CLIENT_CLOSED, found=self.board.message_count)

@@ -24,7 +24,7 @@ def test_compares_medians():
     rates = {"ours": (10, 900, 30), "c": (5, 20, 1)}
     made = throughput([reading(who, rate) for who in rates for rate in rates[who]])
     assert (made.ours.median, made.ours.least, made.ours.most) == (30, 10, 900)
-    assert (made.c.median, made.c.least, made.c.most) == (5, 1, 20)
+    assert (made.peer.median, made.peer.least, made.peer.most) == (5, 1, 20)
     assert made.ratio == 6
 
 
@@ -74,6 +74,34 @@ def test_only_cases_that_were_measured_have_figures():
 def test_every_case_has_figures_of_different_names():
     assert len(set(NAMES)) == len(NAMES)
     assert {figure.case for figure in FIGURES} == {case.name for case in CASES}
+
+
+def test_an_archive_is_held_against_javas():
+    values = {f"{way}-messages": 1.0 for way in ("record", "replay")}
+    values |= {f"{way}-{name}": 1.0 for way in ("record", "replay") for name in ("megabytes",)}
+    values |= {f"{way}-processor": 1.0 for way in ("record", "replay")}
+    readings = [
+        Reading("ours", "archive-1344", 0, values | {"replay-messages": 3.0}),
+        Reading("java", "archive-1344", 0, values | {"replay-messages": 2.0}),
+    ]
+    made = {each.figure.name: each for each in compare(readings, DEFAULT_FLOORS)}
+    assert list(made) == [
+        f"archive-1344-{way}{suffix}"
+        for way in ("record", "replay")
+        for suffix in ("", "-mb", "-cpu")
+    ]
+    assert {each.figure.peer for each in made.values()} == {"java"}
+    assert (made["archive-1344-replay"].ratio, made["archive-1344-replay"].holds) == (1.5, True)
+    assert (made["archive-1344-record"].ratio, made["archive-1344-record"].floor) == (1.0, 1.0)
+
+
+def test_where_java_is_missing_its_floor_is_not_met():
+    values = dict.fromkeys(("messages", "megabytes", "processor"), 1.0)
+    both = {
+        f"{way}-{name}": value for way in ("record", "replay") for name, value in values.items()
+    }
+    made = throughput([Reading("ours", "archive-1344", 0, both)], name="archive-1344-record")
+    assert (made.ratio, made.holds) == (None, False)
 
 
 def test_floors_are_changed_by_name_and_by_file(tmp_path):

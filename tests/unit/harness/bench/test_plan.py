@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.bench.plan import CASE_NAMES, CASES, SWARM, BenchSettings, channel, stream_id
+from harness.bench.plan import CASE_NAMES, CASES, GROUPS, BenchSettings, channel, stream_id
 from harness.bench.subject import OURS, C, environment, plain_environment
 
 AMBIENT = {"PATH": "/bin", "AERON_MTU_LENGTH": "9k", "AERON_DIR": "/elsewhere"}
@@ -33,8 +33,11 @@ def test_every_case_has_stream_ids_of_its_own():
 def test_chosen_cases_keep_their_order():
     chosen = BenchSettings(cases=("rtt-ipc", "startup")).chosen()
     assert [case.name for case in chosen] == ["startup", "rtt-ipc"]
-    of_drivers = [name for name in CASE_NAMES if name != SWARM]
-    assert [case.name for case in BenchSettings().chosen()] == of_drivers
+    of_archives = [case.name for case in BenchSettings().archive_cases()]
+    assert of_archives == ["archive-1344", "archive-64"] == list(GROUPS["archive"])
+    of_drivers = [case.name for case in BenchSettings().chosen()]
+    assert of_drivers == [name for name in CASE_NAMES if name not in ("swarm", *of_archives)]
+    assert BenchSettings(cases=("startup",)).archive_cases() == []
 
 
 @pytest.mark.parametrize(("subject", "told"), [(OURS, "3"), (C, "2")], ids=["ours", "C"])

@@ -5,6 +5,7 @@ import pytest
 from harness.bench import rounds
 from harness.bench.measure import Reading
 from harness.bench.plan import BenchSettings
+from harness.orchestrate import peers
 from harness.orchestrate.lab import LabError
 
 
@@ -38,6 +39,20 @@ def seen(monkeypatch):
         events.append(("ours", "swarm", round_index, settings.seconds))
         return Reading("ours", "swarm", round_index, {"trials": 1.0, "frames": 1.0})
 
+    class MadeArchive(MadeHost):
+        def __init__(self, subject, settings, folder, control_channel):
+            super().__init__(subject, settings, folder)
+            channels.append(control_channel)
+
+    def measure_archive(case, host, settings, folder, round_index):
+        events.append((f"{host.subject.name} archive", case.name, round_index, settings.seconds))
+        host.is_alive = (host.subject.name, round_index) != ("java", 1)
+        return Reading(host.subject.name, case.name, round_index, {"record-messages": 1.0})
+
+    channels = []
+    monkeypatch.setattr(rounds, "ArchiveHost", MadeArchive)
+    monkeypatch.setattr(rounds, "measure_archive", measure_archive)
+    monkeypatch.setattr(peers, "why_no_java", lambda: "")
     monkeypatch.setattr(rounds, "measure", measure)
     monkeypatch.setattr(rounds, "measure_swarm", measure_swarm)
     monkeypatch.setattr(rounds, "c_version", lambda: "0.1.0")
@@ -88,6 +103,40 @@ def test_refuses_before_anything_is_started_without_the_real_driver(seen, monkey
         run(BenchSettings())
     assert seen[1:] == []
     assert run(BenchSettings(rounds=1, cases=("startup",), drivers=("ours",)))[0]
+
+
+BOTH = ("archive-1344", "archive-64")
+
+
+def test_archives_take_turns_each_in_a_folder_of_its_own(seen):
+    readings, told = run(BenchSettings(rounds=2, seconds=2.0, cases=("startup", *BOTH)))
+    assert [each for each in seen[1:] if "archive" in each[0]] == [
+        *(("ours archive", case, -1, 0.2) for case in BOTH),
+        *(("ours archive", case, 0, 2.0) for case in BOTH),
+        *(("java archive", case, 0, 2.0) for case in BOTH),
+        *(("ours archive", case, 1, 2.0) for case in BOTH),
+        # It died in its first case, and is not asked again in its round.
+        ("java archive", BOTH[0], 1, 2.0),
+    ]
+    assert readings == told
+    folders = [each for each in seen[0] if each.name.startswith("archive-")]
+    assert len(folders) == 5
+    assert not [folder for folder in folders if folder.parent.exists()]
+
+
+def test_an_archive_that_is_not_here_is_left_out(seen, monkeypatch):
+    monkeypatch.setattr(peers, "why_no_java", lambda: "no jar")
+    readings, _ = run(BenchSettings(rounds=1, cases=BOTH))
+    assert [(each.driver, each.case) for each in readings] == [("ours", case) for case in BOTH]
+    seen[1:] = []
+    assert run(BenchSettings(rounds=1, cases=BOTH, drivers=("java", "c"))) == ([], [])
+    assert seen[1:] == []
+
+
+def test_recordings_that_could_fill_their_place_are_refused_before_any_is_made(seen):
+    with pytest.raises(LabError, match=r"recordings need .* bytes in .* are free"):
+        run(BenchSettings(rounds=1, cases=BOTH, recording_bytes=1 << 60))
+    assert seen[1:] == []
 
 
 def test_swarm_comes_after_the_drivers_and_needs_none_of_them(seen):

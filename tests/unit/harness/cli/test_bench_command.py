@@ -10,6 +10,7 @@ from harness.bench.measure import Reading
 from harness.cli import exit_code
 from harness.cli.bench_table import number
 from harness.cli.root import main
+from harness.orchestrate import peers
 from harness.orchestrate.cancel import Cancelled
 from harness.orchestrate.lab import LabError
 
@@ -35,6 +36,7 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(rounds, "run_rounds", run_rounds)
     monkeypatch.setattr(machine, "look", lambda: BUSY)
+    monkeypatch.setattr(peers, "why_no_java", lambda: seen.get("why_no_java", ""))
     return seen
 
 
@@ -71,6 +73,59 @@ def test_passes_its_options_on(asked):
     assert (settings.window, settings.term_length, settings.mtu) == ("4m", "64m", "8k")
     assert (settings.threading_mode, settings.client_idle) == ("SHARED", "spin")
     assert (settings.both_set, settings.ours_set) == ({"AERON_A": "1=2"}, {"AERON_B": ""})
+
+
+def test_archive_stands_for_all_its_cases(asked):
+    main(["bench", "--only", "archive"])
+    assert asked["settings"].cases == ("archive-1344", "archive-64")
+    main(["bench", "--only", "archive-64,startup", "--drivers", "java"])
+    assert (asked["settings"].cases, asked["settings"].drivers) == (
+        ("startup", "archive-64"),
+        ("java",),
+    )
+    main(["bench"])
+    assert {"archive-1344", "archive-64", "swarm"} < set(asked["settings"].cases)
+
+
+ARCHIVE = {
+    f"{way}-{name}": value
+    for way in ("record", "replay")
+    for name, value in {"messages": 1e6, "megabytes": 1344.0, "processor": 500.0}.items()
+}
+
+
+def test_archives_are_shown_side_by_side_and_written_down(asked, capsys, tmp_path):
+    asked["readings"] = [Reading(who, "archive-1344", 0, ARCHIVE) for who in ("ours", "java")]
+    file = tmp_path / "bench.json"
+    assert main(["bench", "--only", "archive", "--json", str(file)]) == exit_code.OK
+    told = capsys.readouterr()
+    row = next(line for line in told.out.splitlines() if line.startswith("archive-1344-replay "))
+    assert row.split()[2] == "1,000,000"
+    assert row.endswith("1.00  at least 1")
+    assert "record-messages 1,000,000, replay-messages 1,000,000" in told.err
+    assert "LEFT OUT" not in told.out
+    document = json.loads(file.read_text())
+    assert document["archives"] == {"ours": "windtunnel archive", "java": "Aeron's archive in Java"}
+    assert document["left_out"] == {}
+    figure = document["figures"][0]
+    assert (figure["name"], figure["peer"]) == ("archive-1344-record", "java")
+    assert figure["java"]["values"] == figure["ours"]["values"] == [1e6]
+
+
+def test_a_left_out_archive_is_named_with_the_reason(asked, capsys, tmp_path):
+    asked["why_no_java"] = "no jar"
+    asked["readings"] = [Reading("ours", "archive-1344", 0, ARCHIVE)]
+    file = tmp_path / "bench.json"
+    assert main(["bench", "--only", "archive", "--json", str(file)]) == exit_code.OK
+    told = capsys.readouterr()
+    assert "left out: Aeron's archive in Java: no jar" in told.err
+    assert "LEFT OUT Aeron's archive in Java: no jar" in told.out
+    document = json.loads(file.read_text())
+    assert document["left_out"] == {"Aeron's archive in Java": "no jar"}
+    assert document["figures"][0]["java"] is None
+    assert main(["bench", "--only", "archive", "--enforce"]) == 1
+    main(["bench", "--only", "startup"])
+    assert "LEFT OUT" not in capsys.readouterr().out.split("WARNING")[-1]
 
 
 def test_a_void_reading_is_named_and_exits_2(asked, capsys):
@@ -119,7 +174,8 @@ def test_the_document_may_go_to_stdout_alone(asked, capsys):
     "options",
     [
         ["--only", "udp-33"],
-        ["--drivers", "java"],
+        ["--drivers", "pyaeron"],
+        ["--only", "archive-32"],
         ["--set", "AERON_A"],
         ["--set", "=1"],
         ["--floor", "udp-33=1"],

@@ -1,0 +1,148 @@
+"""One measurement of one archive: how fast it records, and how fast it replays what it recorded.
+
+    record  replay  record  replay  record  replay  record  replay ...
+    -------- warm-up ------------>  ---- these are counted ---->
+
+Each recording has as many messages as fit into the bytes that one may take, the same for every
+archive, and begins with an empty stream. What was begun within the first second is dropped, which
+a compiler that compiles while it runs may need. A rate is that of all counted recordings, or all
+counted replays, together, by the clock of the load: from a stream that is there, before its first
+message, to the last message written or read. A reading is void when a message is missing, comes
+out of order or twice, when a recording does not end where the stream did, when a process died, or
+when kernels were compiled in between.
+"""
+
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.artifact.bench_board import Order, State
+from harness.bench.archive_host import ArchiveHost
+from harness.bench.loads import Loads, MeasurementError
+from harness.bench.measure import LOAD_LIMIT_S, Reading, compiled_between
+from harness.bench.plan import BenchCase, BenchSettings, channel
+from harness.bench.subject import plain_environment
+from harness.dissect.frames import DATA_HEADER_LENGTH, aligned
+from harness.kernel import cache_root
+from harness.orchestrate.lab import LabError
+
+CONNECT_LIMIT_S = 180.0
+"""Long enough for kernels that are not compiled yet."""
+TURN_LIMIT_S = 120.0
+ROOM_FACTOR = 2
+"""A purged recording may still be there when the next one has begun."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One recording, or one replay."""
+
+    message_count: int
+    duration_ns: int
+    """By the load's clock."""
+    processor_ns: int
+    """Of archive and driver, with what it takes to begin and to end."""
+
+
+def check_room(folder: Path, settings: BenchSettings) -> None:
+    """Raise LabError where recordings could fill what they lie on."""
+    needed, free = ROOM_FACTOR * settings.recording_bytes, shutil.disk_usage(folder).free
+    if free < needed:
+        raise LabError(
+            f"recordings need {needed} bytes in {folder}, where {free} are free; "
+            f"make room, or name other cases than archive with --only"
+        )
+
+
+def message_count(case: BenchCase, settings: BenchSettings) -> int:
+    """How many messages a recording has, at least one."""
+    return max(1, settings.recording_bytes // aligned(DATA_HEADER_LENGTH + case.message_length))
+
+
+def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
+    """Messages and megabytes a second, nanoseconds of processor time a message.
+
+    Raises MeasurementError where the clock stood still.
+    """
+    kept = list(turns)
+    messages = sum(turn.message_count for turn in kept)
+    duration_ns = sum(turn.duration_ns for turn in kept)
+    if messages <= 0 or duration_ns <= 0:
+        raise MeasurementError(f"{messages} messages in {duration_ns} ns are no measurement")
+    rate = messages * 1e9 / duration_ns
+    return {
+        "messages": rate,
+        "megabytes": rate * message_length / 1e6,
+        "processor": sum(turn.processor_ns for turn in kept) / messages,
+    }
+
+
+def measure_archive(
+    case: BenchCase, host: ArchiveHost, settings: BenchSettings, folder: Path, round_index: int
+) -> Reading:
+    """Measure one case on an archive that runs."""
+    name = host.subject.name
+    try:
+        values = _under_load(case, host, settings, folder)
+        if not host.is_alive:
+            raise MeasurementError("the archive or its driver ended")
+    except MeasurementError as error:
+        return Reading(name, case.name, round_index, void=str(error))
+    return Reading(name, case.name, round_index, values)
+
+
+def _under_load(
+    case: BenchCase, host: ArchiveHost, settings: BenchSettings, folder: Path
+) -> dict[str, float]:
+    count = message_count(case, settings)
+    with Loads(
+        case,
+        folder,
+        aeron_dir=host.directory,
+        channels=(channel(case.medium, settings, 0), ""),
+        idle=settings.client_idle,
+        limit_s=settings.warm_up_s + settings.seconds + 2 * TURN_LIMIT_S + LOAD_LIMIT_S,
+        environment=plain_environment(),
+        more=("--control-channel", host.control_channel, "--message-count", str(count)),
+    ) as loads:
+        connected = State.CONNECTED
+        loads.wait(lambda: loads.board.state is connected, CONNECT_LIMIT_S, "no archive answered")
+        counting_s = time.monotonic() + settings.warm_up_s
+        while time.monotonic() < counting_s:
+            _both_ways(loads, host, count)
+        first_ns, end_s = time.time_ns(), time.monotonic() + settings.seconds
+        turns = [_both_ways(loads, host, count)]
+        while time.monotonic() < end_s:
+            turns.append(_both_ways(loads, host, count))
+        last_ns = time.time_ns()
+    if compiled_between(cache_root(), first_ns, last_ns):
+        raise MeasurementError("kernels were compiled on this machine while it was measured")
+    return {
+        f"{way}-{name}": value
+        for way, each in zip(("record", "replay"), zip(*turns, strict=True), strict=True)
+        for name, value in values_of(each, case.message_length).items()
+    }
+
+
+def _both_ways(loads: Loads, host: ArchiveHost, count: int) -> tuple[Turn, Turn]:
+    recording = _turn(loads, host, count, Order.RECORD, State.RECORDED)
+    return recording, _turn(loads, host, count, Order.REPLAY, State.REPLAYED)
+
+
+def _turn(loads: Loads, host: ArchiveHost, count: int, order: Order, done: State) -> Turn:
+    before_ns, board = host.processor_ns(), loads.board
+    board.order = order
+
+    def is_over() -> bool:
+        if not host.is_alive:
+            raise MeasurementError("the archive or its driver ended")
+        return board.state is done
+
+    loads.wait(is_over, TURN_LIMIT_S, f"{order.name} of {count} messages was not done")
+    if board.message_count != count:
+        raise MeasurementError(
+            f"{order.name}: expected {count} messages, counted {board.message_count}"
+        )
+    return Turn(count, board.duration_ns, host.processor_ns() - before_ns)

@@ -1,0 +1,204 @@
+"""One archive and its media driver, running in a directory of their own, both gone afterwards.
+
+    ours    python -m driver, and python -m driver.archive run beside it
+    java    one process of Java's archive and its driver, out of the jar that AERON_ALL_JAR names
+
+Both are told the same by the same names, `aeron.archive.dir` to the one being AERON_ARCHIVE_DIR to
+the other; what is not told is each one's own default. Ready is an archive whose mark file has a
+version, which it writes last. Knows nothing of what is recorded.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.bench.host import END_LIMIT_S, LOOK_S, START_LIMIT_S, DriverHost
+from harness.bench.plan import BenchSettings
+from harness.bench.subject import OURS, plain_environment
+from harness.capture import process_facts
+from harness.orchestrate import peers
+from harness.orchestrate.lab import LabError
+from harness.orchestrate.process import LocalProcess
+
+SEGMENT_LENGTH = 128 << 20
+VERSION_OFFSET, VERSION_LENGTH = 8, 4
+"""Of the version within a mark file. Source: archive-protocol 4.5."""
+
+_OPENS = ("java.base/sun.nio.ch", "java.base/jdk.internal.misc", "java.base/java.util.zip")
+_JAVA_OPTIONS = (
+    "-Xmx512m",
+    "-XX:+UseParallelGC",
+    # Without looks at bounds of buffers, which can be had without: Java at its best.
+    "-Dagrona.disable.bounds.checks=true",
+    *(word for name in _OPENS for word in ("--add-opens", f"{name}=ALL-UNNAMED")),
+)
+_JAVA_MAIN = "io.aeron.archive.ArchivingMediaDriver"
+
+
+@dataclass(frozen=True)
+class ArchiveSubject:
+    """One of the archives under test."""
+
+    name: str
+    title: str
+
+
+OUR_ARCHIVE = ArchiveSubject("ours", "windtunnel archive")
+JAVA_ARCHIVE = ArchiveSubject("java", "Aeron's archive in Java")
+ARCHIVES = {subject.name: subject for subject in (OUR_ARCHIVE, JAVA_ARCHIVE)}
+
+
+def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, str]]:
+    """The archives to measure, and those that were wanted but are not here, with the reason."""
+    if not settings.archive_cases():
+        return [], {}
+    wanted = [ARCHIVES[name] for name in settings.drivers if name in ARCHIVES]
+    why = peers.why_no_java() if JAVA_ARCHIVE in wanted else ""
+    missing = {JAVA_ARCHIVE.name: why} if why else {}
+    return [each for each in wanted if each.name not in missing], missing
+
+
+def archive_settings(settings: BenchSettings, folder: Path, control_channel: str) -> dict[str, str]:
+    """What both archives and their drivers are told, by Java's names."""
+    # A driver may share one thread between sender and receiver; an archive has no such mode.
+    is_dedicated = settings.threading_mode == "DEDICATED"
+    given = {
+        "aeron.threading.mode": settings.threading_mode,
+        "aeron.archive.threading.mode": "DEDICATED" if is_dedicated else "SHARED",
+        "aeron.archive.segment.file.length": str(SEGMENT_LENGTH),
+        "aeron.archive.file.sync.level": "0",
+        "aeron.archive.catalog.file.sync.level": "0",
+        "aeron.archive.recording.events.enabled": "false",
+        "aeron.archive.control.response.channel": "aeron:udp?endpoint=127.0.0.1:0",
+        "aeron.archive.replication.channel": "aeron:udp?endpoint=127.0.0.1:0",
+    }
+    given |= {name.lower().replace("_", "."): text for name, text in settings.both_set.items()}
+    # Nobody may move these: they would be another archive's.
+    return given | {
+        "aeron.dir": str(folder / "aeron"),
+        "aeron.archive.dir": str(folder / "archive"),
+        "aeron.archive.control.channel": control_channel,
+    }
+
+
+def our_environment(
+    given: Mapping[str, str], settings: BenchSettings, ambient: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The same as variables, for our archive."""
+    named = {name.upper().replace(".", "_"): text for name, text in given.items()}
+    fixed = {name: named[name] for name in ("AERON_DIR", "AERON_ARCHIVE_DIR")}
+    return plain_environment(ambient) | named | settings.ours_set | fixed
+
+
+def java_command(given: Mapping[str, str]) -> list[str]:
+    """The same as properties, in the command that starts Java's."""
+    properties = (f"-D{name}={text}" for name, text in given.items())
+    program, jar = peers.java_program() or "java", os.path.abspath(os.environ[peers.JAR_VARIABLE])
+    return [program, *_JAVA_OPTIONS, *properties, "-cp", jar, _JAVA_MAIN]
+
+
+def mark_is_ready(mark_file: Path) -> bool:
+    """Whether the archive of a new directory answers."""
+    try:
+        with mark_file.open("rb") as file:
+            head = file.read(VERSION_OFFSET + VERSION_LENGTH)
+    except FileNotFoundError:
+        return False
+    return any(head[VERSION_OFFSET:])
+
+
+class ArchiveHost:
+    """An archive from its start to its end."""
+
+    def __init__(
+        self, subject: ArchiveSubject, settings: BenchSettings, folder: Path, control_channel: str
+    ) -> None:
+        self.subject = subject
+        self.control_channel = control_channel
+        self._settings = settings
+        self._folder = folder
+        self._given = archive_settings(settings, folder, control_channel)
+        self._closing = ExitStack()
+        self._driver: DriverHost | None = None
+        self._archive: LocalProcess | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Of the media driver."""
+        return self._folder / "aeron"
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            if self.subject is OUR_ARCHIVE:
+                self._driver = DriverHost(OURS, self._settings, self._folder)
+                self._closing.enter_context(self._driver)
+            self._start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def _start(self) -> None:
+        if self.subject is OUR_ARCHIVE:
+            command = [sys.executable, "-m", "driver.archive", "run"]
+            environment = our_environment(self._given, self._settings)
+        else:
+            command, environment = java_command(self._given), plain_environment()
+        self._archive = LocalProcess(
+            self.subject.title,
+            command,
+            env=environment,
+            cwd=Path.cwd(),
+            log=self._folder / "archive.log",
+        )
+        deadline_s = time.monotonic() + START_LIMIT_S
+        while not mark_is_ready(self._folder / "archive" / "archive-mark.dat"):
+            code, tail = self._archive.poll(), self._archive.tail()
+            if code is not None:
+                raise LabError(f"{self.subject.title} ended with exit code {code}: {tail}")
+            if time.monotonic() > deadline_s:
+                raise LabError(
+                    f"{self.subject.title} was not ready within {START_LIMIT_S:g} s: {tail}"
+                )
+            time.sleep(LOOK_S)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the archive runs, and our driver where it has one beside it."""
+        is_running = self._archive is not None and self._archive.poll() is None
+        return is_running and (self._driver is None or self._driver.is_alive)
+
+    def processor_ns(self) -> int:
+        """Processor time so far, of the archive and its driver; 0 once they are gone."""
+        assert self._archive is not None
+        beside = self._driver.processor_ns() if self._driver is not None else 0
+        with contextlib.suppress(OSError):
+            return beside + process_facts.processor_ns(self._archive.pid)
+        return 0
+
+    def _end(self) -> None:
+        # The archive first: it is a client of the driver.
+        if self._archive is not None:
+            self._archive.terminate()
+            self._archive.wait(END_LIMIT_S)
+            self._archive.kill()
+        self._closing.close()
+        for name in ("aeron", "archive"):
+            shutil.rmtree(self._folder / name, ignore_errors=True)

@@ -1,0 +1,39 @@
+"""The benchmark's measurement of our archive, whole but short: what it counts, not how fast."""
+
+from harness.bench import archive
+from harness.bench.archive_host import OUR_ARCHIVE, ArchiveHost
+from harness.bench.plan import BenchSettings
+from tests.peer.ports import free_port
+
+COUNTS = {"archive-1344": 3_048, "archive-64": 43_690}
+"""Of frames of 1376 and of 96 bytes in 4 MiB, which are 64 terms and many more."""
+SETTINGS = BenchSettings(
+    rounds=1, seconds=0.0, warm_up_s=0.0, cases=tuple(COUNTS), drivers=("ours",),
+    term_length="64k", threading_mode="SHARED", recording_bytes=4 << 20,
+)  # fmt: skip
+
+
+def test_all_that_is_recorded_comes_out_again(monkeypatch, tmp_path):
+    counted = []
+
+    def values_of(turns, message_length):
+        counted.extend((message_length, turn.message_count) for turn in turns)
+        return {"messages": 1.0}
+
+    # Other tests may compile something meanwhile, which is nothing to us: no time is looked at.
+    monkeypatch.setattr(archive, "compiled_between", lambda *_: False)
+    monkeypatch.setattr(archive, "values_of", values_of)
+    folder = tmp_path / "round"
+    control_channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    with ArchiveHost(OUR_ARCHIVE, SETTINGS, folder, control_channel) as host:
+        readings = [
+            archive.measure_archive(case, host, SETTINGS, folder / case.name, 0)
+            for case in SETTINGS.archive_cases()
+        ]
+        assert (folder / "archive" / "archive.catalog").exists()
+        assert not list((folder / "archive").glob("*.rec"))
+    assert [(each.case, each.void) for each in readings] == [(name, "") for name in COUNTS]
+    # A recording and its replay of each case.
+    assert counted == [(1344, 3_048)] * 2 + [(64, 43_690)] * 2
+    assert not (folder / "archive").exists()
+    assert not (folder / "aeron").exists()
