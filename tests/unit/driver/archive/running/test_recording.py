@@ -10,6 +10,8 @@ import pytest
 from driver.archive.protocol.codes import BooleanType, SourceLocation
 from driver.archive.protocol.requests import (
     ListRecordingSubscriptionsRequest,
+    PurgeRecordingRequest,
+    StopPositionRequest,
     StopRecordingByIdentityRequest,
     StopRecordingRequest,
     StopRecordingSubscriptionRequest,
@@ -121,6 +123,14 @@ def test_a_subscription_is_stopped_once(own, talker):
     assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Err(4)
     assert descriptor(own).stop_position == live.end
     assert not [each for each in talker.client.counters if each.type_id == 100]
+
+
+def test_the_next_question_after_a_stop_finds_it_stopped(talker):
+    live = talker.live_recording(3)
+    wanted = live.answer.relevant_id
+    assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    assert talker.ask(StopPositionRequest, recording_id=0) == Ok(live.end)
+    assert talker.ask(PurgeRecordingRequest, recording_id=0) == Ok(1)
 
 
 def test_a_channel_is_stopped_if_it_was_started(talker):
