@@ -278,6 +278,17 @@ def test_an_image_that_does_not_continue_is_a_second_answer(own, talker, change)
     assert descriptor(own).stop_position == end
 
 
+def test_requests_go_before_an_image_that_came_with_them(own, talker):
+    live = talker.live_recording(300)
+    wanted = live.answer.relevant_id
+    assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    answer = talker.extend(0, IPC)
+    assert talker.ask(TruncateRecordingRequest, recording_id=0, position=0) == Ok(3)
+    own.until(lambda: len(talker.about(answer.correlation_id)) == 2)
+    assert talker.about(answer.correlation_id)[1] == ("ERROR", 0)
+    assert "outstanding delete" in talker.answers(answer.correlation_id)[1].error_message
+
+
 def test_an_extended_recording_is_one_stream(own, talker):
     first = talker.stopped_recording(100)
     before = descriptor(own)
