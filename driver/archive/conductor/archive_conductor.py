@@ -4,6 +4,8 @@
                     ^                                                  |
                     `------ answers, signals <--- what has ended <-----'
 
+A turn begins with what has ended, so recorder and replayer of the same thread have obeyed one
+request before the next is heard; then come requests, and after them the images that are new.
 Everything but recording and replaying happens in its thread. Source: archive-protocol 4.5, 5.7.
 """
 
@@ -60,13 +62,17 @@ class ArchiveConductor:
         work_count = facilities.client.invoke()
         if facilities.client.is_closed:
             raise ArchiveFailure(f"the client of the media driver: {facilities.client.failure}")
+        # Before recordings: that a copy has ended is told before the end of its recording.
+        work_count += operations.replications.do_work(now_ns)
+        # Before requests: who was told that it has stopped may purge it with the next.
+        work_count += operations.recordings.finish()
+        work_count += operations.replays.do_work(now_ns)
+        # One that comes with the answer to a request waits for those which that answer may cause.
+        arrived_count = operations.recordings.arrived_count
         work_count += self._sessions.do_work(
             now_ns, facilities.clock.now_ms(), self._requests.on_request
         )
-        # Before recordings: that a copy has ended is told before the end of its recording.
-        work_count += operations.replications.do_work(now_ns)
-        work_count += operations.recordings.do_work()
-        work_count += operations.replays.do_work(now_ns)
+        work_count += operations.recordings.begin(arrived_count)
         return work_count + self._deletions.do_work()
 
     def close(self) -> None:

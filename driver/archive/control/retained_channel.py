@@ -49,8 +49,8 @@ def retained(channel: ChannelUri, **added: str | int | bool | None) -> ChannelUr
     }
     for name, value in added.items():
         if value is not None:
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            values[name.replace("_", "-")] = text
+            key = name.replace("_", "-")
+            values[key] = _added(key, value)
     params = tuple((key, values[key]) for key in _ORDER if key in values)
     assert len(params) == len(values), f"no place is known for all of {added}"
     return ChannelUri(channel.media, params)
@@ -59,6 +59,15 @@ def retained(channel: ChannelUri, **added: str | int | bool | None) -> ChannelUr
 def _written(key: str, value: str) -> str:
     read: Callable[[str, str], int] = uri_value.parse_size
     return uri_value.format_size(read(key, value)) if key in _SIZES else value
+
+
+def _added(key: str, value: str | int | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and key == uri_param.LINGER:
+        return uri_value.format_duration_ns(value)
+    # A channel that is nearly as long as may be must not outgrow that by how a number is written.
+    return uri_value.format_size(value) if isinstance(value, int) and key in _SIZES else str(value)
 
 
 def text(channel: ChannelUri) -> str:

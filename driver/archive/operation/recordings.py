@@ -198,10 +198,15 @@ class Recordings:
 
     # --- its duty cycle ------------------------------------------------------------------------
 
-    def do_work(self) -> int:
-        """Finish what has ended, begin with new images. Returns an amount of work."""
-        work_count = self._finish()
-        for _ in range(len(self._arrived)):
+    @property
+    def arrived_count(self) -> int:
+        """How many images wait for `begin`."""
+        return len(self._arrived)
+
+    def begin(self, count: int) -> int:
+        """Begin with that many new images, the oldest first. Returns an amount of work."""
+        work_count = 0
+        for _ in range(count):
             order, image = self._arrived.popleft()
             if self._is_about_to_end(order.extended_id):
                 self._arrived.append((order, image))
@@ -217,7 +222,8 @@ class Recordings:
             active.image.is_closed or active.image.end_of_stream_position != I64_MAX
         )
 
-    def _finish(self) -> int:
+    def finish(self) -> int:
+        """Finish what has ended. Returns an amount of work."""
         work_count = 0
         while (session := self._recorder.take_ended()) is not None:
             self._ended.append(
@@ -273,6 +279,6 @@ class Recordings:
     def close(self) -> None:
         """The recorder has ended every session: write down where each stopped."""
         self._arrived.clear()
-        self.do_work()
+        self.finish()
         for order in tuple(self._open):
             self._end(order)

@@ -36,9 +36,24 @@ def test_what_is_added_has_its_place():
         term_id=5, term_offset=64, linger=7, eos="false", sparse=True, session_id=None,
     )  # fmt: skip
     assert str(found) == (
-        "aeron:udp?endpoint=h:1|mtu=1408|term-length=65536|init-term-id=-3|term-id=5"
-        "|term-offset=64|linger=7|alias=a|sparse=true|eos=false"
+        "aeron:udp?endpoint=h:1|mtu=1408|term-length=64k|init-term-id=-3|term-id=5"
+        "|term-offset=64|linger=7ns|alias=a|sparse=true|eos=false"
     )
+
+
+@pytest.mark.parametrize(
+    ("added", "written"),
+    [
+        ({"linger": 5_000_000_000}, "linger=5s"),
+        ({"linger": 5_001_000_000}, "linger=5001ms"),
+        ({"linger": 0}, "linger=0ns"),
+        ({"term_length": 1 << 26}, "term-length=64m"),
+        ({"mtu": 8_192}, "mtu=8k"),
+        ({"term_offset": 4_096}, "term-offset=4096"),
+    ],
+)
+def test_what_is_added_is_written_the_shortest_way(added, written):
+    assert str(retained(uri.parse("aeron:ipc"), **added)) == f"aeron:ipc?{written}"
 
 
 def test_a_size_that_is_none_is_refused():

@@ -28,16 +28,16 @@ def test_the_end_of_a_copy_is_told_before_its_recordings(two, monkeypatch, chann
     """Though the recorder sees the end of the replay while the conductor is about its turn."""
     own, talker, source = two
     recordings = own.archive._conductor._operations.recordings
-    do_work = recordings.do_work
+    finish = recordings.finish
 
     def after_others():
         for _ in range(TURNS):
             own.others[0].invoke()
             own.made.driver.turn(1)
             own.archive._recorder.do_work(own.clock.now_ns())
-        return do_work()
+        return finish()
 
-    monkeypatch.setattr(recordings, "do_work", after_others)
+    monkeypatch.setattr(recordings, "finish", after_others)
     end = source.stopped_recording(10, archive_id=SOURCE_ID).end
     own.run_for(LINGERED)
     copied = replicate(talker, replication_channel=channel)

@@ -10,6 +10,8 @@ import pytest
 from driver.archive.protocol.codes import BooleanType, SourceLocation
 from driver.archive.protocol.requests import (
     ListRecordingSubscriptionsRequest,
+    PurgeRecordingRequest,
+    StopPositionRequest,
     StopRecordingByIdentityRequest,
     StopRecordingRequest,
     StopRecordingSubscriptionRequest,
@@ -121,6 +123,14 @@ def test_a_subscription_is_stopped_once(own, talker):
     assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Err(4)
     assert descriptor(own).stop_position == live.end
     assert not [each for each in talker.client.counters if each.type_id == 100]
+
+
+def test_the_next_question_after_a_stop_finds_it_stopped(talker):
+    live = talker.live_recording(3)
+    wanted = live.answer.relevant_id
+    assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    assert talker.ask(StopPositionRequest, recording_id=0) == Ok(live.end)
+    assert talker.ask(PurgeRecordingRequest, recording_id=0) == Ok(1)
 
 
 def test_a_channel_is_stopped_if_it_was_started(talker):
@@ -266,6 +276,17 @@ def test_an_image_that_does_not_continue_is_a_second_answer(own, talker, change)
     assert talker.about(answer.correlation_id)[1] == ("ERROR", 9)
     assert is_listed(talker, answer.relevant_id)
     assert descriptor(own).stop_position == end
+
+
+def test_requests_go_before_an_image_that_came_with_them(own, talker):
+    live = talker.live_recording(300)
+    wanted = live.answer.relevant_id
+    assert talker.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    answer = talker.extend(0, IPC)
+    assert talker.ask(TruncateRecordingRequest, recording_id=0, position=0) == Ok(3)
+    own.until(lambda: len(talker.about(answer.correlation_id)) == 2)
+    assert talker.about(answer.correlation_id)[1] == ("ERROR", 0)
+    assert "outstanding delete" in talker.answers(answer.correlation_id)[1].error_message
 
 
 def test_an_extended_recording_is_one_stream(own, talker):

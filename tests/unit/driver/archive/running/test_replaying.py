@@ -8,6 +8,7 @@ from driver.archive.protocol.codes import ControlResponseCode
 from driver.archive.protocol.requests import (
     BoundedReplayRequest,
     DetachSegmentsRequest,
+    PurgeRecordingRequest,
     ReplayRequest,
     ReplayTokenRequest,
     StopAllReplaysRequest,
@@ -151,6 +152,15 @@ def test_replays_are_stopped(own, talker):
     assert readers[1].subscription.images
     assert talker.ask(StopAllReplaysRequest, recording_id=-1) == Ok(0)
     own.until(lambda: not readers[1].subscription.images)
+
+
+def test_the_next_request_after_a_stop_finds_no_replay(talker):
+    talker.stopped_recording(10)
+    reader = Reader(talker)
+    first = talker.ask_replay(0)
+    reader.until(lambda: len(reader.seen) == 10)
+    assert talker.ask(StopReplayRequest, replay_session_id=first.relevant_id) == Ok(0)
+    assert talker.ask(PurgeRecordingRequest, recording_id=0) == Ok(1)
 
 
 def test_a_counter_bounds_a_replay(own, talker):
