@@ -25,6 +25,7 @@ from harness.bench.plan import BenchSettings
 from harness.bench.subject import OURS, plain_environment
 from harness.capture import process_facts
 from harness.orchestrate import peers
+from harness.orchestrate.archives import PROGRAM as OUR_PROGRAM
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.process import LocalProcess
 
@@ -157,7 +158,7 @@ class ArchiveHost:
 
     def _start(self) -> None:
         if self.subject is OUR_ARCHIVE:
-            command = [sys.executable, "-m", "driver.archive", "run"]
+            command = [sys.executable, *OUR_PROGRAM]
             environment = our_environment(self._given, self._settings)
         else:
             command, environment = java_command(self._given), plain_environment()

@@ -3,6 +3,7 @@
 Shape and units are checked here; what is well-formed and yet cannot happen is found by `sense`.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -65,6 +66,25 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(one_or_many)]
 
 SENDERS = ("publisher", "replayer")
 """Roles of those at the sending end of a stream."""
+
+
+def ends_of(
+    role: str,
+    sender: str,
+    from_hosts: tuple[str, ...],
+    to_hosts: tuple[str, ...],
+    special: Mapping[str, str | None],
+) -> tuple[str, ...]:
+    """The hosts on which a workload of a role is at work on a stream that is sent by `sender`.
+
+    `special` has the one host, if any, of each role that is at neither end.
+    """
+    if role in special:
+        host = special[role]
+        return (host,) if host else ()
+    if role in SENDERS:
+        return from_hosts if role == sender else ()
+    return to_hosts
 
 
 def _content_is_optional(schema: dict[str, Any]) -> None:
@@ -140,13 +160,8 @@ class Traffic(Table):
 
     def ends(self, role: str) -> tuple[str, ...]:
         """The hosts on which a workload of this role is at work on it."""
-        if role == "recorder":
-            return (self.recorded,) if self.recorded else ()
-        if role == "replicator":
-            return (self.replicated,) if self.replicated else ()
-        if role in SENDERS:
-            return self.from_hosts if role == self.sender else ()
-        return self.to_hosts
+        special = {"recorder": self.recorded, "replicator": self.replicated}
+        return ends_of(role, self.sender, self.from_hosts, self.to_hosts, special)
 
     @property
     def archived(self) -> tuple[str, ...]:

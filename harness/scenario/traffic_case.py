@@ -13,7 +13,7 @@ from harness.scenario.channel import SELF, fill_in, parse_channel
 from harness.scenario.merge import MergeCase
 from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
-from harness.scenario.traffic import LONGEST, SENDERS, Traffic
+from harness.scenario.traffic import LONGEST, Traffic, ends_of
 from harness.scenario.traffic_sense import longest_message
 
 
@@ -117,14 +117,9 @@ class TrafficCase(Part):
 
     def ends(self, role: str) -> tuple[str, ...]:
         """The hosts on which a workload of this role is at work on it."""
-        if role == "recorder":
-            return (self.recorded,) if self.recorded else ()
-        if role == "replicator":
-            return (self.replicated,) if self.replicated else ()
-        if role in SENDERS:
-            is_one = (role == "replayer") == bool(self.replays)
-            return self.publishers if is_one else ()
-        return self.subscribers
+        sender = "replayer" if self.replays else "publisher"
+        special = {"recorder": self.recorded, "replicator": self.replicated}
+        return ends_of(role, sender, self.publishers, self.subscribers, special)
 
     @property
     def archived(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from driver.base.errors import DriverError
 from driver.client.aeron import Aeron
 from harness.artifact.recording import Recorded, RecorderFacts
 from harness.workload.archive_session import LOOK_S, NOT_STOPPED, RECORDINGS_MAX, context
+from harness.workload.leaving import leaving
 from harness.workload.options import Options
 from harness.workload.progress import say
 from harness.workload.stop import Stop
@@ -87,16 +88,11 @@ def run(options: Options, stop: Stop) -> None:
     traffic, files = options.traffic, options.files.recorder(options.traffic.id)
     facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
     recorder = Recorder(traffic.stream_id)
-    try:
-        _follow(options, recorder, stop)
-    except BaseException as error:
-        facts.error = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        facts.ended_ns = time.time_ns()
-        facts.recordings = [asdict(each) for each in recorder.recordings]
-        files.document.parent.mkdir(parents=True, exist_ok=True)
-        facts.write(files.document)
+    with leaving(facts, files.document):
+        try:
+            _follow(options, recorder, stop)
+        finally:
+            facts.recordings = [asdict(each) for each in recorder.recordings]
 
 
 def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:

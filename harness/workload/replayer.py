@@ -16,6 +16,7 @@ from driver.client.aeron import Aeron
 from harness.artifact.application import PublisherFacts
 from harness.dissect.counter_key import SENDER_POSITION
 from harness.workload.archive_session import LOOK_S, NOT_STOPPED, context, wait_for_recording
+from harness.workload.leaving import leaving
 from harness.workload.options import Options
 from harness.workload.publisher_facts import begin_facts
 from harness.workload.stop import Stop, SubjectError
@@ -30,25 +31,16 @@ def run(options: Options, stop: Stop) -> None:
     """Replay the recording to its end, and leave a publisher's document, whatever happens."""
     traffic, files = options.traffic, options.files.publisher(options.traffic.id)
     facts = begin_facts(traffic, time.time_ns())
-    try:
-        with (
-            Aeron(options.aeron_dir) as aeron,
-            AeronArchive.connect(aeron, context(options)) as archive,
-        ):
-            recorded = options.case.traffic_by_id(traffic.replays)
-            recording = wait_for_recording(archive, recorded.stream_id, stop)
-            replay = archive.start_replay(
-                recording.recording_id, traffic.channel, traffic.stream_id
-            )
-            note_replay(facts, recording, session_id_of(replay))
-            _follow(aeron, archive, recording.recording_id, facts, stop)
-    except BaseException as error:
-        facts.error = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        facts.ended_ns = time.time_ns()
-        files.document.parent.mkdir(parents=True, exist_ok=True)
-        facts.write(files.document)
+    with (
+        leaving(facts, files.document),
+        Aeron(options.aeron_dir) as aeron,
+        AeronArchive.connect(aeron, context(options)) as archive,
+    ):
+        recorded = options.case.traffic_by_id(traffic.replays)
+        recording = wait_for_recording(archive, recorded.stream_id, stop)
+        replay = archive.start_replay(recording.recording_id, traffic.channel, traffic.stream_id)
+        note_replay(facts, recording, session_id_of(replay))
+        _follow(aeron, archive, recording.recording_id, facts, stop)
 
 
 def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_id: int) -> None:

@@ -18,6 +18,7 @@ from driver.client.aeron import Aeron
 from harness.artifact.recording import RecorderFacts
 from harness.scenario.archive import ASKING_PORT, CONTROL_PORT
 from harness.workload.archive_session import LOOK_S, context, wait_for_recording
+from harness.workload.leaving import leaving
 from harness.workload.options import Options
 from harness.workload.recorder import Recorder
 from harness.workload.stop import Stop
@@ -57,23 +58,15 @@ def run(options: Options, stop: Stop) -> None:
     own = replace(context(options), on_recording_signal=copying.on_signal)
     source = f"aeron:udp?endpoint={options.case.address(traffic.recorded)}:{CONTROL_PORT}"
     here = f"aeron:udp?endpoint={options.case.address(traffic.replicated)}:{ASKING_PORT}"
-    try:
-        with Aeron(options.aeron_dir) as aeron:
-            there = replace(
-                context(options),
-                control_request_channel=source,
-                control_response_channel=here,
-                message_timeout_ns=ANSWER_NS,
-            )
-            with AeronArchive.connect(aeron, there) as archive:
-                recording = wait_for_recording(archive, traffic.stream_id, stop)
-            with AeronArchive.connect(aeron, own) as archive:
-                archive.replicate(recording.recording_id, source, CONTROL_STREAM)
-                copying.follow(archive, facts, stop)
-    except BaseException as error:
-        facts.error = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        facts.ended_ns = time.time_ns()
-        files.document.parent.mkdir(parents=True, exist_ok=True)
-        facts.write(files.document)
+    with leaving(facts, files.document), Aeron(options.aeron_dir) as aeron:
+        there = replace(
+            context(options),
+            control_request_channel=source,
+            control_response_channel=here,
+            message_timeout_ns=ANSWER_NS,
+        )
+        with AeronArchive.connect(aeron, there) as archive:
+            recording = wait_for_recording(archive, traffic.stream_id, stop)
+        with AeronArchive.connect(aeron, own) as archive:
+            archive.replicate(recording.recording_id, source, CONTROL_STREAM)
+            copying.follow(archive, facts, stop)
