@@ -2,18 +2,22 @@
 
     replay, over the loopback   |------------------------|
     live, over the link                              |---------------------- end
-                                                 merged
+                                                 merged |-- window --|
 
 That it got every message is another check's affair, and could be the replay's doing alone. Here the
-capture has to show every position from the merge on, on the port of the live stream.
+capture has to show, on the port of the live stream, every position that the replay cannot have
+brought: it runs up to a receiver window ahead of the reader, so what the link loses within a window
+of the merge may be filled without the link.
 """
 
 import numpy as np
 
+from harness.artifact.frame_class import SM
 from harness.scenario import archive_sense
 from harness.scenario.case import TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.wire import Wire
 
 MERGED = archive_sense.MERGED
 
@@ -40,18 +44,34 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if merged >= end:
         text = f"the reader left its replay at {merged}, where the stream had ended"
         return failed(MERGED, text, traffic.id, evidence=where, position=merged)
-    live = wire.arrived.frames["destination_port"] == traffic.merges.port
-    order = np.argsort(wire.arrived.starts[live], kind="stable")
-    starts, ends = wire.arrived.starts[live][order], wire.arrived.ends[live][order]
-    reached = merged
-    for start, stop in zip(starts.tolist(), ends.tolist(), strict=True):
-        if start > reached:
-            break
-        reached = max(reached, stop)
+    alone = merged + _window_bytes(wire)
+    if alone >= end:
+        why = f"merged at {merged} of {end}, and the replay may have brought all up to {alone}"
+        return could_not_look(MERGED, Missing("what the link alone brought", why), traffic.id)
+    reached = _reached(wire, traffic.merges.port, alone)
     if reached < end:
         text = f"merged at {merged}, but the link brought port {traffic.merges.port} nothing of "
         text += f"position {reached}, of {end}"
         return failed(MERGED, text, traffic.id, evidence=where, position=reached)
-    text = f"left the replay at {merged}; the link brought all from there to the end at {end}"
-    facts = {"merged_position": merged, "live_bytes": end - merged}
+    text = f"left the replay at {merged}; the link brought all from {alone} to the end at {end}"
+    facts = {"merged_position": merged, "live_bytes": end - alone}
     return passed(MERGED, text, traffic.id, evidence=where, facts=facts)
+
+
+def _window_bytes(wire: Wire) -> int:
+    """The widest window that the reader's host has told a sender."""
+    told = wire.answering[wire.answering["frame_type"] == SM]["window_bytes"]
+    return int(told.max(initial=0))
+
+
+def _reached(wire: Wire, port: int, position: int) -> int:
+    """Up to where the link brought everything to a port, from a position on."""
+    live = wire.arrived.frames["destination_port"] == port
+    order = np.argsort(wire.arrived.starts[live], kind="stable")
+    starts, ends = wire.arrived.starts[live][order], wire.arrived.ends[live][order]
+    reached = position
+    for start, stop in zip(starts.tolist(), ends.tolist(), strict=True):
+        if start > reached:
+            break
+        reached = max(reached, stop)
+    return reached

@@ -9,7 +9,7 @@ from harness.scenario.merge import MergeCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.merging import merged_into_live
 from harness.verdict.outcome import Outcome
-from tests.unit.harness.verdict.made_run import PORT, TRAFFIC, make_run
+from tests.unit.harness.verdict.made_run import MTU, PORT, TRAFFIC, WINDOW, make_run
 
 LIVE = PORT + 1
 
@@ -55,7 +55,7 @@ def test_a_merge_before_the_end_with_all_that_follows_on_the_link_is_a_pass(merg
     finding = merged.live_from(merged.starts[25]).judge(seam)
     assert finding.outcome is Outcome.PASS, finding.text
     end = merged.run.log.end_position
-    assert finding.facts == {"merged_position": seam, "live_bytes": end - seam}
+    assert finding.facts == {"merged_position": seam, "live_bytes": end - seam - WINDOW}
 
 
 def test_nobody_merges_so_there_is_nothing_to_look_at(tmp_path):
@@ -76,22 +76,32 @@ def test_a_merge_at_the_end_is_none(merged):
 
 
 def test_the_archives_own_port_proves_nothing(merged):
-    finding = merged.judge(merged.starts[30])
+    seam = merged.starts[30]
+    finding = merged.judge(seam)
     assert finding.outcome is Outcome.FAIL
-    assert finding.position == merged.starts[30]
-    assert f"the link brought port {LIVE} nothing of position {merged.starts[30]}" in finding.text
+    assert finding.position == seam + WINDOW
+    assert f"the link brought port {LIVE} nothing of position {seam + WINDOW}" in finding.text
 
 
-def test_a_live_stream_that_began_behind_the_merge_fails_it(merged):
-    finding = merged.live_from(merged.starts[31]).judge(merged.starts[30])
-    assert finding.position == merged.starts[30]
+def test_within_a_window_of_the_merge_the_replay_may_have_filled_what_the_link_lost(merged):
+    seam = merged.starts[30]
+    holes = [each for each in merged.starts if seam <= each < seam + WINDOW - MTU]
+    assert len(holes) > 5
+    assert merged.live_from(0, without=holes).judge(seam).outcome is Outcome.PASS
 
 
-def test_a_frame_that_the_link_never_brought_is_named(merged):
-    hole = merged.starts[50]
-    finding = merged.live_from(merged.starts[30], without=(hole,)).judge(merged.starts[30])
+def test_a_frame_beyond_the_window_that_the_link_never_brought_is_named(merged):
+    seam = merged.starts[30]
+    hole = next(each for each in merged.starts if each >= seam + WINDOW)
+    finding = merged.live_from(0, without=(hole,)).judge(seam)
     assert finding.outcome is Outcome.FAIL
     assert finding.position == hole
+
+
+def test_a_merge_within_a_window_of_the_end_shows_nothing(merged):
+    finding = merged.live_from(0).judge(merged.run.log.end_position - WINDOW)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "the replay may have brought all up to" in finding.text
 
 
 def test_without_the_readers_document_nothing_is_said(merged):
