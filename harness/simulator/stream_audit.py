@@ -74,7 +74,21 @@ def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
         if index >= 0:
             stream = audit.streams[index]
             consumed = position_of(stream, i32_le(buf, at + 16), i32_le(buf, at + 20))
-            stream["status_top"] = max(stream["status_top"], consumed)
+            if stream["is_flowing"] and consumed > stream["position"]:
+                _let_go(stream)
+            else:
+                stream["status_top"] = max(stream["status_top"], consumed)
+
+
+@bare_kernel
+def _let_go(stream: Any) -> None:
+    """Keep a stream as it was when its image died: another, whose SM this is, follows it.
+
+    Nobody reads on, and what the other image does is no evidence of how this one ended.
+    """
+    stream["is_succeeded"] = 1
+    stream["is_open"] = 0
+    stream["is_flowing"] = 0
 
 
 @bare_kernel

@@ -19,6 +19,7 @@ STREAM = np.dtype(
     [
         ("is_open", "<i8"),  # whether its datagrams are looked at: ids and start are known
         ("is_flowing", "<i8"),  # whether it is published and read: logs and counters are known
+        ("is_succeeded", "<i8"),  # whether its image died and another came: it is kept as it was
         ("from_host", "<i8"),  # 0 or 1
         ("session_id", "<i8"),
         ("stream_id", "<i8"),

@@ -134,7 +134,11 @@ class Trial:
         traffic = self._choice.case.traffic[index]
         near, far = world.host(traffic.from_host), world.host(traffic.to_host)
         subscription_id = far.client.async_add_subscription(traffic.receive, traffic.stream_id)
-        world.until(lambda: far.client.get_subscription(subscription_id), "a subscription")
+        subscription = world.until(
+            lambda: far.client.get_subscription(subscription_id), "a subscription"
+        )
+        for _, source in traffic.sources:
+            subscription.async_add_destination(source)
         add = near.client.async_add_publication
         if traffic.publication == "exclusive":
             add = near.client.async_add_exclusive_publication
@@ -148,6 +152,8 @@ class Trial:
             add(traffic.channel, traffic.stream_id),
         )
         publication = world.until(stream.find_publication, "a publication")
+        for destination in traffic.destinations:
+            publication.async_add_destination(destination)
         record = self._audit.streams[index]
         record["session_id"] = publication.session_id
         record["stream_id"] = traffic.stream_id

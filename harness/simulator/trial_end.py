@@ -10,9 +10,9 @@ for true:
 
 A receiver tells of less than a quarter of its window only together with more. What was lost is
 never asked for, since the only frames that tell of it are refused. It ends when the image, which
-hears of nothing, dies after its liveness timeout. (Aeron 1.53:
-aeron_publication_image_insert_packet refuses before it looks at what a frame is; the C driver of
-pyaeron, put through the same weather, stops at the same positions.)
+hears of nothing, dies after its liveness timeout; the audit keeps the stream as it was then. (Aeron
+1.53: aeron_publication_image_insert_packet refuses before it looks at what a frame is; the C driver
+of pyaeron, put through the same weather, stops at the same positions.)
 """
 
 from __future__ import annotations
@@ -34,11 +34,17 @@ _HEADER = 32
 
 
 def stuck(stream: Any, traffic: TrafficCase) -> str:
-    """How far a stream has come that is not at its end; empty for one that is."""
+    """How far a stream has come that is not at its end with one image; empty for one that is."""
+    if stream["is_succeeded"]:
+        return f"liveness: {traffic.id}'s image died, and another followed; {_place(stream)}"
     if stream["position"] >= stream["end_position"]:
         return ""
+    return f"liveness: {traffic.id} is {_place(stream)}"
+
+
+def _place(stream: Any) -> str:
     return (
-        f"liveness: {traffic.id} is at {stream['position']} of {stream['end_position']} in good "
+        f"at {stream['position']} of {stream['end_position']} in good "
         f"weather (published up to message {stream['next_message']} of {stream['message_end']}, "
         f"rcv-pos {stream['rcv_pos']}, rcv-hwm {stream['hwm']}, snd-pos {stream['snd_pos']})"
     )

@@ -135,6 +135,16 @@ def test_stall_of_the_protocols_own_is_told_apart(tmp_path):
     assert "snd-pos 131072" in outcome.stalls[0]
 
 
+def test_a_stall_that_outlives_its_image_is_known_by_how_it_was(tmp_path):
+    # Another image joins at snd-pos, and what it tells is no evidence of how the first one ended.
+    slow = replace(stalling(65_536), readers=(Reader(visit_frames=1, rest_ns=20_000_000),))
+    outcome = Trial(slow, tmp_path).run()
+    assert outcome.violation == ""
+    (stall,) = outcome.stalls
+    assert "image died, and another followed" in stall
+    assert "snd-pos 131072" in stall
+
+
 def test_stream_with_a_smaller_window_heals(tmp_path):
     outcome = Trial(stalling(32_768), tmp_path).run()
     assert (outcome.violation, outcome.stalls) == ("", ())

@@ -1,11 +1,15 @@
 """The protocol's own stall is told by what must be so, and nothing that is nearly so is excused."""
 
+import struct
+
 import numpy as np
 import pytest
 
 from harness.artifact.frame_class import PAD
+from harness.dissect import layout
 from harness.dissect.expected_log import expected_log
 from harness.scenario.case import TrafficCase
+from harness.simulator.stream_audit import on_sent
 from harness.simulator.stream_record import make_audit
 from harness.simulator.trial_end import is_known_stall, stuck
 
@@ -83,3 +87,27 @@ def test_stuck_says_how_far_a_stream_has_come():
     assert f"s0 is at {(FRAMES_OF_TERM - 23) * MTU} of" in stuck(audit.streams[0], traffic)
     audit.streams[0]["position"] = audit.streams[0]["end_position"]
     assert stuck(audit.streams[0], traffic) == ""
+
+
+def test_a_stream_that_needed_another_image_is_not_well_even_at_its_end():
+    audit, _ = stalled()
+    stream = audit.streams[0]
+    stream["position"] = stream["end_position"]
+    stream["is_succeeded"] = 1
+    assert "s0's image died" in stuck(stream, TrafficCase.model_construct(id="s0"))
+
+
+@pytest.mark.parametrize(("told", "is_kept"), [(0, False), (32, True)])
+def test_a_status_message_beyond_what_was_read_is_another_images(told, is_kept):
+    audit, _ = stalled()
+    stream = audit.streams[0]
+    stream["is_open"] = stream["is_flowing"] = 1
+    before = int(stream["status_top"])
+    place = int(stream["position"]) + told
+    message = bytearray(36)
+    header = (36, 0, 0, layout.SM.type_code, 0, 0, place // TERM, place % TERM, TERM // 2, 0)
+    struct.pack_into("<iBBHiiiiiq", message, 0, *header)
+    on_sent(audit, 1, np.frombuffer(message, dtype=np.uint8), 0, len(message))
+    assert bool(stream["is_succeeded"]) == is_kept
+    assert bool(stream["is_flowing"]) == (not is_kept)
+    assert stream["status_top"] == (before if is_kept else place)
