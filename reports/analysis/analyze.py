@@ -26,8 +26,9 @@ from reports.analysis.parts import ReadSettings
 from reports.analysis.points import coarse_offsets, joined_streams
 from reports.analysis.stream_walk import WalkSettings
 from reports.analysis.streams import streams_of
+from reports.analysis.survey import TotalsSum
 from reports.analysis.tables import PointWriter, Tables, replaced
-from reports.analysis.totals import added_up, empty_totals, totals_of
+from reports.analysis.totals import totals_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 READINGS = 2
 """How often each byte is read, or taken from memory; for whoever shows progress."""
 FATE_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
-_TOTALS_MANY = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,10 @@ def _followed(
 
 
 def _totals(frames: LocalFrames) -> pa.Table:
-    totals = empty_totals()
-    pending: list[pa.Table] = []
+    total = TotalsSum()
     for batch in frames.batches(keep=FATE_COLUMNS):
-        pending.append(totals_of(batch))
-        if sum(each.num_rows for each in pending) > _TOTALS_MANY:
-            totals = added_up(pa.concat_tables([totals, *pending]))
-            pending = []
-    return added_up(pa.concat_tables([totals, *pending]))
+        total.add(totals_of(batch))
+    return total.table()
 
 
 def _feed(

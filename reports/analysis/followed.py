@@ -40,9 +40,15 @@ class Followed:
     def told(self, frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, StreamWalk, Any, Told]]:
         """The same, and for each stream its frames and what is told of them."""
         for key, rows in by_stream(frames):
-            walk = self._walk(key)
-            if walk is not None:
-                yield key, walk, rows, walk.feed(rows)
+            yield from self.told_of(key, rows)
+
+    def told_of(
+        self, key: WalkKey, rows: pa.RecordBatch
+    ) -> Iterator[tuple[WalkKey, StreamWalk, Any, Told]]:
+        """The same of frames that are all of one stream."""
+        walk = self._walk(key)
+        if walk is not None:
+            yield key, walk, rows, walk.feed(rows)
 
     def _walk(self, key: WalkKey) -> StreamWalk | None:
         geometry = self._known.get(key[1:])

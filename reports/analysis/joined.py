@@ -9,6 +9,7 @@ from reports.analysis.followed import by_stream
 from reports.analysis.geometry import Geometry, StreamKey
 from reports.analysis.join import JoinWalk
 from reports.analysis.links import LINKS
+from reports.analysis.stream_walk import WalkKey
 
 
 class Joined:
@@ -25,15 +26,20 @@ class Joined:
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take in frames of JOIN_COLUMNS; returns fates that are known by now."""
-        for (point, *stream), rows in by_stream(frames):
-            key = stream[0], stream[1]
-            if key not in self._points:
-                continue
-            if key not in self._walks:
-                expected = len(self._points[key])
-                self._walks[key] = JoinWalk(key, self._known[key], expected, self._keeps_fates)
-            self._walks[key].feed(point, rows)
-            yield from self._walks[key].fates()
+        for key, rows in by_stream(frames):
+            yield from self.feed_one(key, rows)
+
+    def feed_one(self, walk_key: WalkKey, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The same of frames that are all of one stream at one point."""
+        point, *stream = walk_key
+        key = stream[0], stream[1]
+        if key not in self._points:
+            return
+        if key not in self._walks:
+            expected = len(self._points[key])
+            self._walks[key] = JoinWalk(key, self._known[key], expected, self._keeps_fates)
+        self._walks[key].feed(point, rows)
+        yield from self._walks[key].fates()
 
     def finish_all_but(
         self, keep: StreamKey | None

@@ -8,19 +8,21 @@ Options, all texts:
 
     path, paths    a path, pattern, folder or NAME=PATTERN; JSON list of such
     ports          UDP ports separated by commas, either end; all others are counted, not read
-    table          "frames" (one row a frame) or "captures" (what became of a part's packets)
+    table          "frames" (one row a frame) or "captures" (what became of a part's packets);
+                   for the analysis "survey" (both summed up) and "parcels" (frames packed together)
     parts          at least so many partitions, as far as files and cells allow
     split          "false": one partition a file
     hash           "false": leave payload_hash null, which is quicker
     crc32          "true": work out payload_crc32 as well
     cell           bytes of a cell; for tests
 
-Schema: `schema.FRAMES` or `schema.CAPTURES`, nothing else. Partition rule: a compressed file is one
-partition; a plain one is cut every 128 MiB (or so that there are `parts`) at multiples of a cell,
-and each reader looks for the first record of its cells by itself (see `capture_stream`). Which rows
-there are, and what is in them, does not depend on the partitions. Rows come as Arrow batches of at
-most about 65,000; a reader holds some 30 MB whatever the file's size. The paths must be readable
-under the same name on every worker.
+Schema: `schema.FRAMES`, `schema.CAPTURES`, `survey.SURVEY` or `parcels.PARCELS`, nothing else.
+Partition rule: a compressed file is one partition; a plain one is cut every 128 MiB (or so that
+there are `parts`) at multiples of a cell, and each reader looks for the first record of its cells
+by itself (see `capture_stream`). Which rows there are, and what is in them, does not depend on the
+partitions, but for how many frames a parcel holds. Rows come as Arrow batches of at most about
+65,000; a reader holds some 100 MB whatever the file's size. The paths must be readable under the
+same name on every worker.
 """
 
 import json
@@ -35,11 +37,13 @@ from pyspark.sql.types import StructType
 
 from harness.dissect.capture_stream import CELL_LENGTH
 from reports.analysis.capture_files import find_captures
+from reports.analysis.parcels import PARCELS, Packer
 from reports.analysis.parts import Part, PartReader, ReadSettings, plan
 from reports.analysis.schema import CAPTURES, FRAMES
+from reports.analysis.survey import SURVEY, survey_of
 
 FORMAT = "aeron.pcap"
-TABLES = {"frames": FRAMES, "captures": CAPTURES}
+TABLES = {"frames": FRAMES, "captures": CAPTURES, "survey": SURVEY, "parcels": PARCELS}
 OPTIONS = ("path", "paths", "ports", "table", "parts", "split", "hash", "crc32", "cell")
 
 
@@ -119,9 +123,16 @@ class CaptureSourceReader(DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         reader = PartReader(partition.part, self._settings)
-        if self._table == "frames":
-            yield from reader.batches()
+        if self._table == "survey":
+            yield survey_of(reader)
             return
-        for _ in reader.batches():
-            pass
-        yield reader.captures()
+        packer = Packer() if self._table == "parcels" else None
+        for batch in reader.batches():
+            if packer is not None:
+                yield from packer.feed(batch)
+            elif self._table == "frames":
+                yield batch
+        if packer is not None:
+            yield from packer.finish()
+        elif self._table == "captures":
+            yield reader.captures()

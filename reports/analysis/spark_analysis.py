@@ -1,13 +1,15 @@
 """The analyses as steps from DataFrame to DataFrame.
 
-    frames --mapInArrow--> totals                                  few rows, added up by the driver
-    frames --by stream, in capture order--mapInArrow--> flows      a worker holds a stream's state,
-                                                                   never its frames
-Spark sorts on disk where memory ends, so a stream may be of any length.
+    first reading   survey   a row a part                 --> captures, totals: added up here
+    second reading  parcels  thousands of frames a row    --by stream, in capture order--> flows
+                                                          --by stream, by time-----------> links
+A worker holds a stream's state, never its frames. Spark sorts on disk where memory ends, so a
+stream may be of any length; that it sorts parcels and not frames is what makes it quick.
 """
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -18,25 +20,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import create_map, lit
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from reports.analysis.analyze import FATE_COLUMNS, Wanted, unseen
-from reports.analysis.fates import FATES, NUMBER_COLUMNS, inferred_fates
-from reports.analysis.followed import FRAME_COLUMNS, KEY_NAMES, Followed, tables_of
+from reports.analysis.analyze import Wanted, unseen
+from reports.analysis.fates import FATES, inferred_fates
+from reports.analysis.followed import KEY_NAMES, Followed, tables_of
 from reports.analysis.geometry import Geometry, StreamKey, learn_geometry
-from reports.analysis.join import JOIN_COLUMNS
 from reports.analysis.joined import Joined, link_table
 from reports.analysis.links import LINKS
+from reports.analysis.parcels import PARCEL_ORDER, unpacked
 from reports.analysis.parts import ReadSettings, summed
 from reports.analysis.pcap_source import FORMAT
 from reports.analysis.points import coarse_offsets, joined_streams
-from reports.analysis.schema import CAPTURES
 from reports.analysis.spark_engine import EngineError, first_line
 from reports.analysis.stream_walk import FLOWS_AND_ALL, WalkKey, WalkSettings
 from reports.analysis.streams import streams_of
+from reports.analysis.survey import opened
 from reports.analysis.tables import Tables
-from reports.analysis.totals import TOTALS, added_up, totals_of
 
-ORDER = NUMBER_COLUMNS
-"""Of frames in a capture."""
+PARCELS_AT_ONCE = 32
+"""That go to a worker together: at 2 MB each."""
+_ROWS_AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 _Batches = Iterator[pa.RecordBatch]
 
@@ -58,53 +60,41 @@ def read_captures(
     return spark.read.format(FORMAT).options(**options).load()
 
 
-def totals(frames: DataFrame) -> DataFrame:
-    """Totals of frames; rows with the same keys are still to be added up."""
-
-    def add(batches: _Batches) -> _Batches:
-        for batch in batches:
-            yield from totals_of(batch).to_batches()
-
-    return frames.mapInArrow(add, from_arrow_schema(TOTALS))
-
-
-def flows(frames: DataFrame, known: dict[StreamKey, Geometry], settings: WalkSettings) -> DataFrame:
+def flows(
+    parcels: DataFrame, known: dict[StreamKey, Geometry], settings: WalkSettings
+) -> DataFrame:
     """Flows with all that is in them: each stream is followed by one worker, in capture order."""
 
     def follow(batches: _Batches) -> _Batches:
         followed = Followed(known, settings)
-        for batch in batches:
-            if batch.num_rows:
-                followed.feed(batch)
-                yield from _rows(followed.finish_all_but(_last_key(batch)), FLOWS_AND_ALL)
+        for key, frames in _frames_of(batches):
+            yield from _rows(followed.finish_all_but(key), FLOWS_AND_ALL)
+            for _ in followed.told_of(key, frames):
+                pass
         yield from _rows(followed.finish_all_but(None), FLOWS_AND_ALL)
 
-    return _in_capture_order(frames, FRAME_COLUMNS).mapInArrow(
-        follow, from_arrow_schema(FLOWS_AND_ALL)
-    )
+    return _in_capture_order(parcels).mapInArrow(follow, from_arrow_schema(FLOWS_AND_ALL))
 
 
 def inferred(
-    frames: DataFrame, known: dict[StreamKey, Geometry], points: dict[StreamKey, list[str]]
+    parcels: DataFrame, known: dict[StreamKey, Geometry], points: dict[StreamKey, list[str]]
 ) -> DataFrame:
     """Fates of the frames of streams with one vantage point."""
     alone = {key: geometry for key, geometry in known.items() if key not in points}
 
     def follow(batches: _Batches) -> _Batches:
         followed = Followed(alone)
-        for batch in batches:
-            for key, walk, rows, told in followed.told(batch):
+        for parcel_key, frames in _frames_of(batches):
+            yield from unseen(followed.finish_all_but(parcel_key), points)
+            for key, walk, rows, told in followed.told_of(parcel_key, frames):
                 yield inferred_fates(key, walk.events.destinations, rows, told)
-            if batch.num_rows:
-                done = followed.finish_all_but(_last_key(batch))
-                yield from unseen(done, points)
         yield from unseen(followed.finish_all_but(None), points)
 
-    return _in_capture_order(frames, FATE_COLUMNS).mapInArrow(follow, from_arrow_schema(FATES))
+    return _in_capture_order(parcels).mapInArrow(follow, from_arrow_schema(FATES))
 
 
 def links(
-    frames: DataFrame,
+    parcels: DataFrame,
     known: dict[StreamKey, Geometry],
     points: dict[StreamKey, list[str]],
     offsets: dict[str, int],
@@ -114,38 +104,46 @@ def links(
 
     def join(batches: _Batches) -> _Batches:
         joined = Joined(known, points, fates)
-        for batch in batches:
-            found = list(joined.feed(batch))
-            last = _last_key(batch)[1:] if batch.num_rows else None
-            rows, left = joined.finish_all_but(last) if last else ([], [])
-            yield from [*found, *left] if fates else _rows(rows, LINKS)
+        for key, frames in _frames_of(batches):
+            rows, left = joined.finish_all_but(key[1:])
+            yield from left if fates else _rows(rows, LINKS)
+            found = list(joined.feed_one(key, frames))
+            yield from found if fates else ()
         rows, left = joined.finish_all_but(None)
         yield from left if fates else _rows(rows, LINKS)
 
     # By the nearest clock, so that a worker need not wait long for the other points.
     ahead = create_map(*[lit(each) for pair in sorted(offsets.items()) for each in pair])
-    by_time = frames.select(*JOIN_COLUMNS).where("session_id is not null")
-    by_time = by_time.withColumn("at_ns", by_time["time_ns"] - ahead[by_time["vantage_point"]])
-    keys = KEY_NAMES[1:]
-    ordered = by_time.repartition(*keys).sortWithinPartitions(*keys, "at_ns", KEY_NAMES[0], *ORDER)
+    by_time = parcels.withColumn("at_ns", parcels["time_ns"] - ahead[parcels["vantage_point"]])
+    keys, order = KEY_NAMES[1:], ("at_ns", KEY_NAMES[0], *PARCEL_ORDER)
+    ordered = by_time.repartition(*keys).sortWithinPartitions(*keys, *order)
     schema = from_arrow_schema(FATES if fates else LINKS)
     return ordered.drop("at_ns").mapInArrow(join, schema)
 
 
-def _in_capture_order(frames: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    names = dict.fromkeys((*columns, *ORDER))
-    needed = frames.select(*names).where("session_id is not null")
-    return needed.repartition(*KEY_NAMES).sortWithinPartitions(*KEY_NAMES, *ORDER)
+def _in_capture_order(parcels: DataFrame) -> DataFrame:
+    return parcels.repartition(*KEY_NAMES).sortWithinPartitions(*KEY_NAMES, *PARCEL_ORDER)
 
 
-def _last_key(batch: pa.RecordBatch) -> WalkKey:
-    point, session, stream = (batch.column(name)[-1].as_py() for name in KEY_NAMES)
-    return point, session, stream
+def _frames_of(batches: _Batches) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
+    for batch in batches:
+        yield from unpacked(batch)
 
 
 def _rows(rows: list[dict[str, Any]], schema: pa.Schema) -> _Batches:
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+@contextmanager
+def _few_rows_at_once(spark: SparkSession) -> Iterator[None]:
+    """Parcels are long rows: a batch of as many as Spark takes at once would be gigabytes."""
+    before = spark.conf.get(_ROWS_AT_ONCE) or "10000"
+    spark.conf.set(_ROWS_AT_ONCE, str(PARCELS_AT_ONCE))
+    try:
+        yield
+    finally:
+        spark.conf.set(_ROWS_AT_ONCE, before)
 
 
 def analyze_on_spark(
@@ -166,23 +164,28 @@ def analyze_on_spark(
 def _analyze(
     spark: SparkSession, paths: list[str], settings: ReadSettings, wanted: Wanted
 ) -> Tables:
-    captures = read_captures(spark, paths, settings, "captures").toArrow().cast(CAPTURES)
-    frames = read_captures(spark, paths, settings)
-    summed_totals = added_up(totals(frames).toArrow().cast(TOTALS))
-    known = learn_geometry(summed_totals)
-    points = joined_streams(summed_totals)
-    offsets = coarse_offsets(summed_totals, captures["vantage_point"].unique().to_pylist())
-    rows = flows(frames, known, wanted.walking).toArrow().to_pylist() if known else []
-    link_rows = links(frames, known, points, offsets, False).toArrow().to_pylist() if points else []
-    if wanted.fates_to is not None:
-        found = inferred(frames, known, points)
+    quick = replace(settings, keeps_hash=False, keeps_crc32=False)
+    captures, totals = opened(read_captures(spark, paths, quick, "survey").toArrow())
+    known = learn_geometry(totals)
+    points = joined_streams(totals)
+    offsets = coarse_offsets(totals, captures["vantage_point"].unique().to_pylist())
+    parcels = read_captures(spark, paths, settings, "parcels")
+    rows: list[dict[str, Any]] = []
+    link_rows: list[dict[str, Any]] = []
+    with _few_rows_at_once(spark):
+        if known:
+            rows = flows(parcels, known, wanted.walking).toArrow().to_pylist()
         if points:
-            found = found.unionAll(links(frames, known, points, offsets, True))
-        by_point = found.write.mode("overwrite").partitionBy("vantage_point")
-        by_point.parquet(str(wanted.fates_to.absolute()))
+            link_rows = links(parcels, known, points, offsets, False).toArrow().to_pylist()
+        if wanted.fates_to is not None:
+            found = inferred(parcels, known, points)
+            if points:
+                found = found.unionAll(links(parcels, known, points, offsets, True))
+            by_point = found.write.mode("overwrite").partitionBy("vantage_point")
+            by_point.parquet(str(wanted.fates_to.absolute()))
     return Tables(
         captures=summed(captures),
-        streams=streams_of(summed_totals, known),
+        streams=streams_of(totals, known),
         links=link_table(link_rows),
         **tables_of(rows),
     )
