@@ -1,9 +1,10 @@
-"""The traffic of a calibration, inside a host: `python -m harness.calibration.probe send|sink ...`.
+"""The traffic of a calibration, in a host: `python -m harness.calibration.probe send|flood|sink`.
 
     | DATA header 32 | number 8 | filling |     one frame a datagram, to a port of the case
 
-Sends at a steady pace and never catches up: what is late stays late, so that the pace asked for is
-an upper bound. The sink owns the port, so that the far host answers nothing; the captures listen.
+`send` keeps a steady pace and never catches up: what is late stays late, so that the pace asked for
+is an upper bound. `flood` sends 1 kB frames in bursts, catches up, and says how many seconds it
+took. The sink owns the port, so that the far host answers nothing; captures or the relay count.
 """
 
 import argparse
@@ -19,19 +20,23 @@ FRAME_LENGTH = 256
 TERM_LENGTH = 65_536
 SESSION_ID = 4_711
 STREAM_ID = 1_001
+FLOOD_LENGTH = 1_024
+FLOOD_FRAMES = TERM_LENGTH // FLOOD_LENGTH
+"""A burst, which is a term: the next one differs in its term id alone."""
+TERM_ID, TERM_ID_AT = struct.Struct("<i"), 20
 READY = "ready"
 _DATA = 1
 _WHOLE_MESSAGE = 0xC0
 _SLEEP_MIN_S = 100e-6
 
 
-def frame(number: int) -> bytes:
+def frame(number: int, length: int = FRAME_LENGTH) -> bytes:
     """The DATA frame with this number."""
-    term_count, offset = divmod(number * FRAME_LENGTH, TERM_LENGTH)
+    term_count, offset = divmod(number * length, TERM_LENGTH)
     header = HEADER.pack(
-        FRAME_LENGTH, 0, _WHOLE_MESSAGE, _DATA, offset, SESSION_ID, STREAM_ID, term_count, 0
+        length, 0, _WHOLE_MESSAGE, _DATA, offset, SESSION_ID, STREAM_ID, term_count, 0
     )
-    filling = bytes(FRAME_LENGTH - HEADER.size - NUMBER.size)
+    filling = bytes(length - HEADER.size - NUMBER.size)
     return header + NUMBER.pack(number) + filling
 
 
@@ -49,6 +54,22 @@ def send(address: str, port: int, packets: int, packets_per_s: int) -> None:
             due_s = max(due_s, time.perf_counter() - interval_s) + interval_s
 
 
+def flood(address: str, port: int, packets: int, packets_per_s: int) -> float:
+    """Send so many large frames, bursts of them at a pace. Returns how many seconds it took."""
+    frames = [bytearray(frame(number, FLOOD_LENGTH)) for number in range(FLOOD_FRAMES)]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.connect((address, port))
+        began_s = time.perf_counter()
+        for first in range(0, packets, FLOOD_FRAMES):
+            while first / packets_per_s > time.perf_counter() - began_s:
+                time.sleep(0)
+            for each in frames[: packets - first]:
+                sender.send(each)
+            for each in frames:
+                TERM_ID.pack_into(each, TERM_ID_AT, TERM_ID.unpack_from(each, TERM_ID_AT)[0] + 1)
+        return time.perf_counter() - began_s
+
+
 def sink(port: int) -> None:
     """Own a port until asked to end."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as owner:
@@ -60,7 +81,7 @@ def sink(port: int) -> None:
 def main() -> int:
     """Do one of both. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m harness.calibration.probe")
-    parser.add_argument("role", choices=["send", "sink"])
+    parser.add_argument("role", choices=["send", "flood", "sink"])
     parser.add_argument("--address", default="")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--packets", type=int, default=0)
@@ -68,6 +89,8 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.role == "send":
         send(asked.address, asked.port, asked.packets, asked.packets_per_s)
+    elif asked.role == "flood":
+        print(flood(asked.address, asked.port, asked.packets, asked.packets_per_s))
     else:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         sink(asked.port)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.artifact.calibration import Calibration
+from harness.artifact.ledger import Ledger, LinkAccount
 from harness.artifact.run_dir import RunDir
 from harness.calibration import floors, measure, probe
 from harness.calibration.plan import Impairment
@@ -52,15 +53,15 @@ def calibrate(
     calm = floors.Calm()
     with (
         tempfile.TemporaryDirectory(prefix="windtunnel-calibrate-") as name,
-        _lab(Path(name)) as lab,
+        laboratory(Path(name)) as lab,
     ):
         for index, impairment in enumerate(rounds):
             tell(f"[{index + 1}/{len(rounds)}] {impairment.name}")
             folder = RunDir(Path(name) / str(index))
             folder.make()
-            case = _case(lab, impairment, backend, seed + index)
+            case = case_of(lab, impairment, backend, seed + index)
             try:
-                found = _Round(lab, folder, case).make(impairment.packets, packets_per_s)
+                found = Round(lab, folder, case).make(impairment.packets, packets_per_s)
             except (Void, RunFailed) as error:
                 result.voids.append(f"{impairment.name}: {error}")
                 continue
@@ -75,7 +76,8 @@ def calibrate(
 
 
 @contextlib.contextmanager
-def _lab(folder: Path) -> Iterator[Lab]:
+def laboratory(folder: Path) -> Iterator[Lab]:
+    """Two hosts and the middlebox between them, down again afterwards."""
     laid_out = topology.build(f"calibrate-{os.getpid()}", (SENDER, RECEIVER), (SENDER, RECEIVER))
     lab = labs.make(labs.NETNS, laid_out, records=folder / ".lab", runs=folder)
     lab.up()
@@ -85,7 +87,7 @@ def _lab(folder: Path) -> Iterator[Lab]:
         lab.down()
 
 
-def _case(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Case:
+def case_of(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Case:
     """What the relay is told: one stream, and the weather of this round."""
     traffic = TrafficCase(
         id="probe", ordinal=0, stream_id=probe.STREAM_ID, from_host=SENDER, to_host=RECEIVER,
@@ -112,7 +114,7 @@ def _case(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Case
     )
 
 
-class _Round:
+class Round:
     """One impairment in a lab that is up."""
 
     def __init__(self, lab: Lab, folder: RunDir, case: Case) -> None:
@@ -126,10 +128,11 @@ class _Round:
         self._case.write(self._folder.case)
         netem = Netem(self._lab, self._case, self._folder.netem_log)
         try:
+            self._capture()
             self._start()
             if self._case.backend == "netem":
                 netem.apply()
-            self._send(packets, packets_per_s)
+            self._send("send", packets, packets_per_s)
             self._end("relay")
             netem.close()
             time.sleep(sniffer.SETTLE_S)
@@ -137,7 +140,24 @@ class _Round:
             self._end("relay", "capture", "sink")
         return self._read()
 
-    def _start(self) -> None:
+    def flood(self, packets: int, packets_per_s: int) -> tuple[float, LinkAccount]:
+        """Send as many in bursts, without captures: (packets a second, the relay's account).
+
+        Raises Void or RunFailed.
+        """
+        self._case.write(self._folder.case)
+        try:
+            self._start()
+            sender = self._send("flood", packets, packets_per_s)
+        finally:
+            self._end("relay", "sink")
+        self._require_relay()
+        ledger = Ledger.read(self._folder.ledger)
+        assert ledger is not None, "a relay that ends well has written its ledger"
+        took_s = float(sender.log.read_text(encoding="utf-8").split()[-1])
+        return packets / took_s, ledger.links[f"{SENDER}->{RECEIVER}"]
+
+    def _capture(self) -> None:
         lab, folder = self._lab, self._folder
         captures = [
             self._spawn(
@@ -148,6 +168,10 @@ class _Round:
             )
             for host in (SENDER, RECEIVER)
         ]
+        self._await(captures, sniffer.READY)
+
+    def _start(self) -> None:
+        lab, folder = self._lab, self._folder
         relay = self._spawn(
             "relay",
             MID,
@@ -162,19 +186,19 @@ class _Round:
         sink = self._spawn(
             "sink", RECEIVER, self._probe("sink", RECEIVER), folder.path / "sink.log"
         )
-        self._await(captures, sniffer.READY)
         self._await([relay], subject.READY)
         self._await([sink], probe.READY)
 
-    def _send(self, packets: int, packets_per_s: int) -> None:
+    def _send(self, role: str, packets: int, packets_per_s: int) -> Watched:
         options = [
             *("--address", self._lab.address(RECEIVER)),
             *("--packets", str(packets)),
             *("--packets-per-s", str(packets_per_s)),
         ]
-        argv = self._probe("send", SENDER) + options
-        sender = self._spawn("send", SENDER, argv, self._folder.path / "send.log")
+        argv = self._probe(role, SENDER) + options
+        sender = self._spawn(role, SENDER, argv, self._folder.path / "send.log")
         watch.require_success([sender], READY_TIMEOUT_S + SLACK * packets / packets_per_s)
+        return sender
 
     def _probe(self, role: str, host: str) -> list[str]:
         module = "harness.calibration.probe"
@@ -197,10 +221,13 @@ class _Round:
         if late:
             raise Void(late[0])
 
-    def _read(self) -> measure.Passage:
+    def _require_relay(self) -> None:
         relay = next(each for each in self._watched if each.role == "relay")
         if relay.process.poll() != 0:
             raise Void(relay.died())
+
+    def _read(self) -> measure.Passage:
+        self._require_relay()
         near, far = self._captured(SENDER), self._captured(RECEIVER)
         return measure.passage(near, far, self._lab.address(SENDER))
 

@@ -1,7 +1,6 @@
 """`windtunnel bench`: our driver and archive and the real ones by turns, and how they compare."""
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli import exit_code
+from harness.cli import bench_alone, exit_code
 from harness.cli.bench_table import number, show, view
 from harness.cli.failure import Failure, one_line
 
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from harness.bench.plan import BenchSettings
     from harness.bench.subject import DriverSubject
 
-FLOOR_MISSED = 1
-ANALYSIS = "analyze"
-"""A case without drivers."""
-TSHARK_LIMIT_S = 600.0
 HEADLINES = ("record-messages", "replay-messages")
 """What is told of a reading with more than one value that matters; else it is the first."""
 
@@ -119,9 +114,10 @@ def bench(
 
     Cases: startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc, and swarm: how many simulated
     trials one core makes. Both drivers serve the same client, ours. A reading in which a message
-    was lost or came out of order, or in which a trial found anything wrong, is void. The case
-    analyze, alone, measures no driver but the analysis of captures: our engines, and tshark if it
-    is there.
+    was lost or came out of order, or in which a trial found anything wrong, is void. Two cases
+    stand alone and measure no driver: analyze, the analysis of captures by our engines, and by
+    tshark if it is there; lab, how many datagrams a second the relay passes on, and how many runs
+    a minute namespaces and containers make.
 
     The cases archive-1344 and archive-64, together archive, measure our archive and Java's by
     turns, with the same client and settings: messages of that many bytes are recorded over IPC as
@@ -140,8 +136,10 @@ def bench(
     from harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings
     from harness.bench.subject import SUBJECTS
 
-    if only == (ANALYSIS,):
-        return _analysis(json_file)
+    if only == (bench_alone.ANALYSIS,):
+        return bench_alone.analysis(json_file)
+    if only == (bench_alone.LAB,):
+        return bench_alone.lab(seconds, enforce, json_file)
     settings = BenchSettings(
         rounds=rounds,
         seconds=seconds,
@@ -156,40 +154,6 @@ def bench(
         ours_set=ours_set,
     )
     return _run(settings, floors, enforce, json_file)
-
-
-def _analysis(json_file: Path | None) -> int:
-    try:
-        from reports.analysis import benchmark
-    except ImportError as error:
-        text = f"{error}; the analysis needs Arrow: install windtunnel[spark]"
-        raise Failure(text, exit_code.HARNESS) from error
-    try:
-        rows = benchmark.measure(
-            benchmark.FRAMES, benchmark.FRAME_LENGTH, benchmark.ENGINES, {"tshark": _read_by_tshark}
-        )
-    except OSError as error:
-        raise Failure(str(error), exit_code.HARNESS) from error
-    document = json.dumps({"schema": "windtunnel-bench-analysis/1", "rows": rows}, indent=1)
-    if json_file is not None and str(json_file) != "-":
-        json_file.write_text(document + "\n", encoding="utf-8")
-    click.echo(document if str(json_file) == "-" else "\n".join(benchmark.lines(rows)))
-    return exit_code.OK
-
-
-def _read_by_tshark(capture: Path) -> None:
-    """With its whole Aeron analysis, and a line for each NAK."""
-    from harness.orchestrate import process
-    from reports.analysis.benchmark import PORT, MissingReader
-
-    program = shutil.which("tshark")
-    if program is None:
-        raise MissingReader("no tshark on this machine")
-    command = [program, "-n", "-2", "-r", str(capture), "-d", f"udp.port=={PORT},aeron"]
-    for name in ("sequence_analysis", "stream_analysis"):
-        command += ["-o", f"aeron.{name}:TRUE"]
-    command += ["-Y", "aeron.nak", "-T", "fields", "-e", "frame.number"]
-    process.run(command, timeout_s=TSHARK_LIMIT_S)
 
 
 def _known(
@@ -239,7 +203,7 @@ def _run(
     else:
         show(view(seen, settings, readings, comparisons))
     if enforce and any(each.holds is False for each in comparisons):
-        return FLOOR_MISSED
+        return bench_alone.FLOOR_MISSED
     return exit_code.INCONCLUSIVE if any(each.void for each in readings) else exit_code.OK
 
 

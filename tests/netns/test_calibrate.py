@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.calibration import throughput
 from harness.calibration.plan import impairments
 from harness.calibration.rounds import calibrate
 from harness.orchestrate import privileges
@@ -30,3 +31,14 @@ def test_the_relay_loses_as_many_as_it_was_asked_to():
     assert 0.0 < loss.delivered < 10.0
     assert loss.holds
     assert rows["duplicate", "doubled"].holds
+
+
+@pytest.mark.timeout(300)
+def test_a_flood_goes_through_the_relay_whole(monkeypatch):
+    monkeypatch.setattr(throughput, "STEPS_PER_S", (5_000,))
+    told = []
+    (step,) = throughput.relay_steps(0.5, told.append)
+    assert step.packets == 2_500 == step.account.datagrams_in == step.account.datagrams_out
+    assert step.account.frames["DATA"].sent == 2_500
+    assert step.account.unaccounted == 0
+    assert told == [f"relay: 5,000 datagrams/s: {step.trouble or 'none lost'}"]

@@ -208,23 +208,3 @@ def test_numbers_are_as_long_as_they_tell_something():
         "9.88",
         "0.50",
     ]
-
-
-def test_the_analysis_is_measured_alone(monkeypatch, capsys, tmp_path):
-    from reports.analysis import benchmark
-
-    row = {"engine": "local", "frames_per_s": 2e6, "frames_per_cpu_s": 2e6, "memory_mib": 300.0}
-    monkeypatch.setattr(benchmark, "measure", lambda *_: [{**row, "wall_s": 1.0}])
-    told = tmp_path / "bench.json"
-    assert main(["bench", "--only", "analyze", "--json", str(told)]) == 0
-    assert "local      2,000,000 frames/s" in capsys.readouterr().out
-    assert json.loads(told.read_text())["schema"] == "windtunnel-bench-analysis/1"
-
-
-def test_a_machine_without_tshark_is_told(monkeypatch, tmp_path):
-    from harness.cli.bench import _read_by_tshark
-    from reports.analysis.benchmark import MissingReader
-
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingReader, match="no tshark"):
-        _read_by_tshark(tmp_path / "x.pcap")

@@ -1,0 +1,57 @@
+"""How many runs a minute a fidelity makes, from lab up to verdict, on all cores.
+
+    one run unmeasured --> scenarios x seeds, as many at once as there are cores --> runs / minute
+
+The scenarios are four of the usual size, one of each kind of fault. A run that does not PASS makes
+the figure void: a lab that breaks is fast.
+"""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.orchestrate import labs, privileges
+from harness.orchestrate.order import Fidelity
+from harness.orchestrate.runner import run_suite
+from harness.orchestrate.suite import SuiteResult
+
+SCENARIOS = ("loss/gilbert-elliott", "order/displacement", "copies/data", "damage/truncation")
+FOLDER = privileges.REPOSITORY / "scenarios"
+
+
+@dataclass(frozen=True)
+class RunsMade:
+    """What some runs came to."""
+
+    fidelity: str
+    runs: int
+    took_s: float
+    void: str = ""
+    """Why the figure is worth nothing."""
+
+    @property
+    def per_minute(self) -> float:
+        return self.runs * 60 / self.took_s
+
+
+def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> RunsMade:
+    """Make the runs; raises LabError if this machine cannot make any."""
+    labs.require(fidelity)
+    files = [FOLDER / f"{name}.yaml" for name in SCENARIOS]
+    run_suite(files[:1], fidelity=fidelity, seeds=1, out=out)
+    jobs = len(os.sched_getaffinity(0))
+    began_s = time.perf_counter()
+    result = run_suite(files, fidelity=fidelity, seeds=seeds, jobs=jobs, out=out)
+    took_s = time.perf_counter() - began_s
+    return RunsMade(fidelity, len(result.runs), took_s, _trouble(result))
+
+
+def _trouble(result: SuiteResult) -> str:
+    wrong = [each for each in result.runs if each.outcome != "PASS"]
+    if not wrong:
+        return ""
+    first = wrong[0]
+    which = f"{first.scenario} seed {first.seed}"
+    counted = f"{len(wrong)} of {len(result.runs)} runs did not PASS"
+    return f"{counted}; {which}: {first.outcome}: {first.reason}"

@@ -1,0 +1,73 @@
+"""How many datagrams a second the relay passes on before it falls behind or loses one.
+
+    sender (bursts of 1 kB frames) --> relay --> sink         at 25 k/s, 50 k/s, 75 k/s, ...
+
+A step holds if the sender kept its pace, the relay kept up, and its ledger shows as many datagrams
+out as were sent: none lost by the kernel before it, none dropped, none unaccounted for. The last
+step that holds is the figure. What the kernel keeps for the relay is more than a step sends, so a
+relay that is too slow loses nothing: it is known by its lag. Ordered delays are `calibrate`'s.
+"""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.artifact.ledger import LinkAccount
+from harness.artifact.run_dir import RunDir
+from harness.calibration.plan import Impairment
+from harness.calibration.rounds import Round, case_of, laboratory
+
+STEPS_PER_S = tuple(range(25_000, 300_001, 25_000))
+PACE_SHARE_MIN = 0.98
+"""Of the pace that was ordered; below that the sender is what is measured."""
+LAG_P50_MAX_NS = 2_000_000
+"""A burst of the sender takes the relay less; behind a queue that grows all wait longer."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One load and what became of it."""
+
+    ordered_per_s: int
+    sent_per_s: float
+    packets: int
+    account: LinkAccount
+
+    @property
+    def trouble(self) -> str:
+        """Why the step does not hold; empty if it does."""
+        account = self.account
+        if account.unaccounted or account.datagrams_held_at_end:
+            return f"{account.unaccounted} datagrams are unaccounted for"
+        if lost := self.packets - account.datagrams_out:
+            return f"{lost} of {self.packets} datagrams were lost, {account.kernel_drops} before"
+        if (lag_ns := account.lag_ns.get("p50", 0)) > LAG_P50_MAX_NS:
+            return f"the relay fell behind: half of them waited {lag_ns / 1e6:,.1f} ms or longer"
+        if self.sent_per_s < PACE_SHARE_MIN * self.ordered_per_s:
+            return f"the sender came to {self.sent_per_s:,.0f} a second"
+        return ""
+
+
+def relay_steps(seconds: float, tell: Callable[[str], None]) -> list[Step]:
+    """Loads of so many seconds each, up to the first that does not hold, which is the last one.
+
+    Raises LabError, RunFailed or Void if one cannot be made.
+    """
+    calm = Impairment("calm", None, 0)
+    steps: list[Step] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as name,
+        laboratory(Path(name)) as lab,
+    ):
+        for ordered_per_s in STEPS_PER_S:
+            folder = RunDir(Path(name) / str(ordered_per_s))
+            folder.make()
+            packets = round(seconds * ordered_per_s)
+            made = Round(lab, folder, case_of(lab, calm, "relay", seed=1))
+            sent_per_s, account = made.flood(packets, ordered_per_s)
+            steps.append(Step(ordered_per_s, sent_per_s, packets, account))
+            tell(f"relay: {ordered_per_s:,} datagrams/s: {steps[-1].trouble or 'none lost'}")
+            if steps[-1].trouble:
+                break
+    return steps
