@@ -1,4 +1,5 @@
-"""The whole storms: python -m tests.fuzz [--datagrams N] [--commands N] [--turns N] [--seed N]
+"""The whole storms: python -m tests.fuzz [--datagrams N] [--commands N] [--turns N]
+[--requests N] [--seed N]
 
 Exit codes: 0 when everything held; an AssertionError, or a signal, otherwise. Told first of all is
 the seed, which makes the same storm again.
@@ -10,15 +11,16 @@ import random
 import tempfile
 from pathlib import Path
 
-from tests.fuzz import commands, datagrams, shared_memory
+from tests.fuzz import archive_requests, commands, datagrams, shared_memory
 
 
 def main() -> None:
-    """Run all three, one after the other; 0 leaves one out."""
-    parser = argparse.ArgumentParser(description="Storms at a live driver.")
+    """Run all four, one after the other; 0 leaves one out."""
+    parser = argparse.ArgumentParser(description="Storms at a live driver and archive.")
     parser.add_argument("--datagrams", type=int, default=10_000_000)
     parser.add_argument("--commands", type=int, default=1_000_000)
     parser.add_argument("--turns", type=int, default=40_000, help="of spoiling shared memory")
+    parser.add_argument("--requests", type=int, default=1_000_000, help="at an archive")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     chosen = parser.parse_args()
     print(f"seed={chosen.seed}", flush=True)
@@ -27,6 +29,7 @@ def main() -> None:
         (datagrams.storm, chosen.datagrams),
         (commands.storm, chosen.commands),
         (shared_memory.storm, chosen.turns),
+        (archive_requests.storm, chosen.requests),
     ):
         if count > 0:
             with tempfile.TemporaryDirectory() as folder:

@@ -35,8 +35,7 @@ from driver.client.counter import Counter
 from driver.client.errors import ClientError, RegistrationError
 from driver.client.exclusive_publication import ExclusivePublication
 from driver.client.image import Image
-from driver.cnc import counters
-from driver.cnc.counters import LABEL_LENGTH_MAX
+from driver.cnc import counter_label, counters
 from driver.command.command_type import ErrorCode as DriverErrorCode
 
 if TYPE_CHECKING:
@@ -111,9 +110,9 @@ class ControlSession(SessionAnswers):
         archive_id = self._around.archive_id
         tail = f" sourceIdentity={self.image.source_identity} sessionId={self.session_id}"
         tail += archive_counters.suffix(archive_id)
-        head = f"control-session: {client_info}"[: LABEL_LENGTH_MAX - len(tail)]
+        label = counter_label.fitting(f"control-session: {client_info}", tail)
         return self._around.client.async_add_counter(
-            archive_counters.CONTROL_SESSION, _KEY.pack(archive_id, self.session_id), head + tail
+            archive_counters.CONTROL_SESSION, _KEY.pack(archive_id, self.session_id), label
         )
 
     @property

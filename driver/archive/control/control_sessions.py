@@ -8,16 +8,13 @@ the error log. A request for a token or a new channel makes a session active lik
 serves it and goes on repeating itself. Source: archive-protocol 1.1, 2.4, 2.5.
 """
 
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from driver.archive.control import retained_channel
-from driver.archive.control.authentication import (
-    PROTOCOL_ID,
-    Authenticator,
-    AuthorisationService,
-)
+from driver.archive.control.authentication import PROTOCOL_ID, Authenticator, AuthorisationService
 from driver.archive.control.control_session import ControlSession, State
 from driver.archive.control.replay_tokens import ReplayTokens
 from driver.archive.observation.archive_errors import ArchiveErrors
@@ -140,8 +137,10 @@ class ControlSessions:
             return
         try:
             self._on_known(message, header)
-        except DriverError as error:
-            self._around.errors.record(f"{type(message).__name__}: {error}")
+        except Exception as error:
+            # A defect of ours that one client has found may not end the others' archive either.
+            told = error if isinstance(error, DriverError) else traceback.format_exc()
+            self._around.errors.record(f"{type(message).__name__}: {told}")
 
     def _on_known(self, message: Message, header: Header) -> None:
         if isinstance(message, AuthConnectRequest):

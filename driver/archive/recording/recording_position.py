@@ -12,7 +12,8 @@ The archive id follows the identity at once, at whatever offset that is. Source:
 import struct
 
 from driver.archive.protocol.responses import RecordingDescriptor
-from driver.cnc.counters import KEY_LENGTH_MAX, LABEL_LENGTH_MAX
+from driver.cnc import counter_label
+from driver.cnc.counters import KEY_LENGTH_MAX
 
 TYPE_ID = 100
 _HEAD = struct.Struct("<qii")
@@ -31,4 +32,4 @@ def label(recording: RecordingDescriptor, archive_id: int) -> str:
     """The counter's label; a long channel is cut."""
     head = f"rec-pos: {recording.recording_id} {recording.session_id} {recording.stream_id} "
     tail = f" - archiveId={archive_id}"
-    return head + recording.stripped_channel[: LABEL_LENGTH_MAX - len(head) - len(tail)] + tail
+    return counter_label.fitting(head + recording.stripped_channel, tail)

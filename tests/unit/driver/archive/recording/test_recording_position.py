@@ -27,3 +27,9 @@ def test_the_label_is_aerons_and_a_long_channel_is_cut():
     long = recording_position.label(own.descriptor(stripped_channel="c" * 999), 77)
     assert len(long) == 380
     assert long.endswith("c - archiveId=77")
+
+
+def test_letters_that_are_no_ascii_are_shown_as_java_does():
+    label = recording_position.label(own.descriptor(stripped_channel="\u00e9" * 999), 77)
+    assert len(label.encode()) == 380
+    assert label.endswith("? - archiveId=77")

@@ -157,6 +157,8 @@ class Own:
         self.clock = made.driver.clock
         self.directory = self.settings.dir
         self.others = []
+        self.has_defect = False
+        """Whether the archive may have met an error that nobody foresaw."""
         self.start()
 
     def start(self):
@@ -215,3 +217,5 @@ def own_archive(folder, monkeypatch, **changed):
         finally:
             for archive in (own.archive, *own.others):
                 archive.close()
+        defects = [text for text in own.errors if "Traceback" in text]
+        assert own.has_defect or not defects, defects[0]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from driver.archive.control import control_sessions
 from driver.archive.control.authentication import DenyAll
 from driver.archive.protocol.codec import encode
 from driver.archive.protocol.codes import PROTOCOL_VERSION, ControlResponseCode, semantic_version
@@ -84,6 +85,18 @@ def test_connect_is_answered_with_the_session_and_the_version(own):
     assert counter.label.startswith("control-session: name=test sourceIdentity=aeron:ipc")
     assert counter.label.endswith("archiveId=77")
     assert counter.reference_id == talker.responses.images[0].correlation_id
+
+
+@pytest.mark.parametrize("letter", [b"n", b"\xe9", b"\xff"])
+def test_a_clients_name_of_any_bytes_fits_into_the_counters_label(own, letter):
+    talker = Talker(own)
+    request = talker.connect_request(client_info="#" * 400)
+    talker.post(encode(request).replace(b"#", letter))
+    answer = own.until(lambda: talker.answer(request.correlation_id))
+    assert answer.code == ControlResponseCode.OK
+    (counter,) = [each for each in talker.client.counters if each.type_id == 113]
+    assert len(counter.label) == 380
+    assert counter.label.endswith("archiveId=77")
 
 
 def test_the_answer_is_repeated_until_the_first_request(own, talker):
@@ -247,3 +260,17 @@ def test_what_a_client_had_begun_to_say_goes_with_it(own, talker):
         assert len(assembler._messages) == 1
         stranger.close()
         own.until(lambda: not assembler._messages, turns=20_000)
+
+
+def test_an_error_that_nobody_foresaw_costs_one_message_and_is_told_whole(own, talker, monkeypatch):
+    own.has_defect = True
+    stranger = Talker(own, response_stream=33)
+    with monkeypatch.context() as patch:
+        patch.setattr(control_sessions, "ControlSession", lambda *_: 1 // 0)
+        stranger.post(encode(stranger.connect_request()))
+        own.run_for(SECOND)
+    assert talker.ask(ArchiveIdRequest) == Ok(77)
+    assert stranger.connect().code == ControlResponseCode.OK
+    (told,) = [text for text in own.errors if "Traceback" in text]
+    assert "AuthConnectRequest: Traceback" in told
+    assert "ZeroDivisionError" in told

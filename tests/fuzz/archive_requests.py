@@ -1,0 +1,187 @@
+"""A storm of requests at a live archive: any that can be read, and any bytes, by whole sessions.
+
+    hostile   requests with values that make sense or none, in a session of its own  --+
+    stranger  damaged messages of every kind, of no session                          --+--> archive
+    calm      a recording that goes on all the while, and a session that asks        --+
+
+What must hold after each epoch: the calm session is answered, its recording holds every message,
+others find the archive open, and `verify` finds every file of it sound. An epoch has an archive of
+its own, since what a hostile one records stays; the process is the same, so that what leaks shows.
+"""
+
+import contextlib
+import gc
+import io
+import random
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from driver.archive.protocol import replication, requests, responses
+from driver.archive.protocol.codec import encode
+from driver.archive.protocol.codes import NULL_VALUE
+from driver.archive.protocol.layout import BY_TEMPLATE_ID, Message
+from driver.archive.protocol.requests import ArchiveIdRequest
+from driver.archive.tool.program import main
+from tests.fuzz.world import resident_kib
+from tests.unit.driver.archive.running.own_archive import Ok, Talker, own_archive
+from tests.unit.driver.archive.running.own_stream import FRAME, IPC, STREAM, Reader, message
+
+EPOCH = 10_000
+HOSTILE_SHARE = 5
+"""One message in so many is the hostile one's; each may cost a file."""
+BURST = 250
+"""Messages between two of the calm recording's."""
+CALM_STREAM, CALM_REPLAYED = STREAM + 900, STREAM + 901
+CALM_RECORDING = 3
+"""An id that no hostile request names."""
+GROWTH_KIB_MAX = 24 * 1024
+REQUESTS = [
+    kind for kind in BY_TEMPLATE_ID.values()
+    if kind.__module__ in (requests.__name__, replication.__name__)
+]  # fmt: skip
+READABLE = [kind for kind in REQUESTS if kind is not requests.CloseSessionRequest]
+ANY = [
+    kind for kind in BY_TEMPLATE_ID.values()
+    if kind.__module__ in (requests.__name__, replication.__name__, responses.__name__)
+]  # fmt: skip
+NUMBERS = [
+    0, 1, 2, -1, -2, 5, 31, 32, FRAME, 10 * FRAME, 65_536, 131_072, -32, STREAM,
+    (1 << 31) - 1, -(1 << 31), (1 << 62), (1 << 63) - 1, -(1 << 63),
+]  # fmt: skip
+TEXTS = [
+    "", IPC, "aeron:ipc", "aeron:udp?endpoint=10.0.0.1:20900", "rubbish", "aeron:udp", "=|=", "\0",
+    "aeron:ipc?" + "alias=" + "x" * 3000, "x" * 5000, "aeron:ipc?session-id=rubbish",
+    "aeron:udp?control-mode=response|control=10.0.0.1:20901", "aeron-spy:aeron:ipc",
+    "aeron:ipc?term-length=3|mtu=7|linger=-1", "aeron:ipc?rcv-wnd=9999999999999999999999",
+]  # fmt: skip
+
+
+def any_request(chance, kind: type[Message], session_id):
+    """A request that could be read, with values that make sense or none."""
+    values = {}
+    codes = {field.name: field for field in kind.LAYOUT.fixed}
+    for field in fields(kind):
+        fixed = codes.get(field.name)
+        if field.name == "control_session_id":
+            values[field.name] = session_id
+        elif fixed is None:
+            is_text = next(each for each in kind.LAYOUT.variable if each.name == field.name).is_text
+            text = chance.choice(TEXTS)
+            values[field.name] = text if is_text else text.encode()
+        elif fixed.enumeration is not None:
+            values[field.name] = chance.choice(list(fixed.enumeration))
+        else:
+            number = chance.choice(NUMBERS)
+            if fixed.code == "i":
+                number = (number + (1 << 31)) % (1 << 32) - (1 << 31)
+            values[field.name] = number
+    return kind(**values)
+
+
+def damaged(chance, content):
+    """The bytes of a message, changed, cut or lengthened."""
+    content = bytearray(content)
+    for _ in range(chance.randint(1, 6)):
+        way = chance.randrange(5)
+        at = chance.randrange(len(content)) if content else 0
+        if way == 0 and content:
+            content[at] ^= 1 << chance.randrange(8)
+        elif way == 1 and content:
+            content[at] = chance.choice((0, 0xFF, 0x7F, 0x80))
+        elif way == 2:
+            del content[at:]
+        elif way == 3:
+            content += chance.randbytes(chance.randint(1, 64))
+        elif len(content) >= 4:
+            at = chance.randrange(len(content) - 3)
+            content[at : at + 4] = chance.choice((b"\xff\xff\xff\xff", b"\0\0\0\x80", b"\0\0\0@"))
+    return bytes(content)
+
+
+def post_all(own, talker, contents):
+    """Offer without waiting for anything in between."""
+    streams = iter(range(30, 10_000))
+    for content in contents:
+        talker = post(own, talker, content, streams)
+
+
+def post(own, talker, content, streams):
+    """Offer one message; returns who goes on.
+
+    Who connects with a response channel that cannot be is cut off, and comes again.
+    """
+    # What no publication of this length of term takes cannot be sent.
+    content = content[: talker.requests.max_message_length]
+    while talker.requests.offer(content) <= 0:
+        own.step()
+        if not talker.requests.is_connected:
+            had_session = talker.session_id != NULL_VALUE
+            talker = Talker(own, response_stream=next(streams))
+            if had_session:
+                talker.connect()
+    return talker
+
+
+def storm(folder: Path, count: int, seed: int, tell: Callable[[str], object] = print) -> int:
+    """Send `count` messages. Returns how many; raises AssertionError."""
+    tell(f"archive requests: count={count} seed={seed}")
+    chance, sent, epoch, memory, began_s = random.Random(seed), 0, 0, 0, time.monotonic()
+    while sent < count:
+        place = folder / str(epoch)
+        with pytest.MonkeyPatch.context() as patch, own_archive(place, patch) as own:
+            sent += _epoch(own, chance, min(EPOCH, count - sent))
+        _verify(place / "archive")
+        shutil.rmtree(place)
+        gc.collect()
+        epoch += 1
+        memory = resident_kib() if epoch == 2 else memory
+        tell(f"sent={sent} seconds={time.monotonic() - began_s:.0f} memory_kib={resident_kib()}")
+    if epoch > 2:
+        grown = resident_kib() - memory
+        assert grown <= GROWTH_KIB_MAX, f"memory grew by {grown} KiB"
+    return sent
+
+
+def _epoch(own, chance: random.Random, count: int) -> int:
+    """Messages at an archive that is new, in bursts; returns how many."""
+    calm = own.talk()
+    for _ in range(CALM_RECORDING):
+        calm.stopped_recording(20)
+    live = calm.live_recording(10, stream=CALM_STREAM)
+    assert live.recording_id == CALM_RECORDING
+    streams = iter(range(30, 1 << 20))
+    hostile, stranger = own.talk(response_stream=21), own.talk(response_stream=22)
+    published, sent = 10, 0
+    while sent < count:
+        burst = min(BURST, count - sent)
+        for _ in range(burst):
+            if chance.randrange(HOSTILE_SHARE) == 0:
+                request = any_request(chance, chance.choice(READABLE), hostile.session_id)
+                hostile = post(own, hostile, encode(request), streams)
+            else:
+                content = encode(any_request(chance, chance.choice(ANY), -1))
+                stranger = post(own, stranger, damaged(chance, content), streams)
+        sent += burst
+        calm.publish(live.publication, 2, first=published)
+        published += 2
+        assert calm.ask(ArchiveIdRequest) == Ok(77)
+    own.run_for(6_000_000_000)
+    assert own.talk(response_stream=23).ask(ArchiveIdRequest) == Ok(77)
+    live.publication.close()
+    calm.recorded(CALM_RECORDING, live.publication.position)
+    reader = Reader(calm, stream=CALM_REPLAYED)
+    calm.ask_replay(CALM_RECORDING, replay_stream_id=CALM_REPLAYED)
+    assert reader.until_end() == [message(number) for number in range(published)]
+    return sent
+
+
+def _verify(directory: Path) -> None:
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        code = main(["verify", "-a", "--read-only", "--dir", str(directory)])
+    assert code == 0, told.getvalue()[-3000:]

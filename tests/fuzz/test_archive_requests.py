@@ -1,0 +1,32 @@
+"""A slice of the storm of archive requests; `python -m tests.fuzz` runs the whole."""
+
+import random
+
+import pytest
+
+from driver.archive.protocol.codec import encode
+from driver.base.jit import JIT_DISABLED
+from tests.fuzz import archive_requests
+from tests.fuzz.archive_requests import ANY, any_request, damaged
+
+COUNT = 200 if JIT_DISABLED else 2_500
+
+
+def test_any_requests_harm_nobody_else_and_no_file(tmp_path):
+    assert archive_requests.storm(tmp_path, COUNT, 20263) == COUNT
+
+
+def test_a_calm_recording_that_was_hit_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive_requests, "message", lambda number: b"another")
+    with pytest.raises(AssertionError):
+        archive_requests.storm(tmp_path, 50, 1)
+
+
+def test_the_same_seed_sends_the_same():
+    sent = []
+    for _ in range(2):
+        chance = random.Random(9)
+        sent.append([damaged(chance, encode(any_request(chance, chance.choice(ANY), 5)))
+                     for _ in range(300)])  # fmt: skip
+    assert sent[0] == sent[1]
+    assert len({content[2:4] for content in sent[0]}) > 40
