@@ -39,6 +39,10 @@ BURST = 250
 CALM_STREAM, CALM_REPLAYED = STREAM + 900, STREAM + 901
 CALM_RECORDING = 3
 """An id that no hostile request names."""
+FIRST_OWN_STREAM = 3_000
+"""No hostile replay goes to a stream from there on."""
+SETTLED = 12
+"""Epochs after which the allocator keeps as much of each world's links as it ever will."""
 GROWTH_KIB_MAX = 24 * 1024
 REQUESTS = [
     kind for kind in BY_TEMPLATE_ID.values()
@@ -105,7 +109,7 @@ def damaged(chance, content):
 
 def post_all(own, talker, contents):
     """Offer without waiting for anything in between."""
-    streams = iter(range(30, 10_000))
+    streams = iter(range(FIRST_OWN_STREAM, 2 * FIRST_OWN_STREAM))
     for content in contents:
         talker = post(own, talker, content, streams)
 
@@ -139,9 +143,9 @@ def storm(folder: Path, count: int, seed: int, tell: Callable[[str], object] = p
         shutil.rmtree(place)
         gc.collect()
         epoch += 1
-        memory = resident_kib() if epoch == 2 else memory
+        memory = resident_kib() if epoch == SETTLED else memory
         tell(f"sent={sent} seconds={time.monotonic() - began_s:.0f} memory_kib={resident_kib()}")
-    if epoch > 2:
+    if epoch > SETTLED:
         grown = resident_kib() - memory
         assert grown <= GROWTH_KIB_MAX, f"memory grew by {grown} KiB"
     return sent
@@ -154,7 +158,7 @@ def _epoch(own, chance: random.Random, count: int) -> int:
         calm.stopped_recording(20)
     live = calm.live_recording(10, stream=CALM_STREAM)
     assert live.recording_id == CALM_RECORDING
-    streams = iter(range(30, 1 << 20))
+    streams = iter(range(FIRST_OWN_STREAM, 2 * FIRST_OWN_STREAM))
     hostile, stranger = own.talk(response_stream=21), own.talk(response_stream=22)
     published, sent = 10, 0
     while sent < count:
