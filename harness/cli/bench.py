@@ -87,6 +87,20 @@ def _names(
     metavar="FIGURE=RATIO|FILE",
     help="Least ratio of a figure (most, where less is better); a FILE is JSON of such pairs.",
 )
+@click.option(
+    "--frames",
+    type=click.IntRange(1_000, 1_000_000_000),
+    default=1_000_000,
+    show_default=True,
+    help="Of the case analyze: in the capture that our engines read.",
+)
+@click.option(
+    "--frame-length",
+    type=click.Choice(["64", "128", "256", "512", "1024"]),
+    default="1024",
+    show_default=True,
+    help="Of the case analyze: bytes of each.",
+)
 @click.option("--enforce", is_flag=True, help="Exit 1 where a floor is missed.")
 @click.option(
     "--json",
@@ -107,6 +121,8 @@ def bench(
     both_set: dict[str, str],
     ours_set: dict[str, str],
     floors: tuple[str, ...],
+    frames: int,
+    frame_length: str,
     enforce: bool,
     json_file: Path | None,
 ) -> int:
@@ -137,7 +153,7 @@ def bench(
     from harness.bench.subject import SUBJECTS
 
     if only == (bench_alone.ANALYSIS,):
-        return bench_alone.analysis(json_file)
+        return bench_alone.analysis(frames, int(frame_length), json_file)
     if only == (bench_alone.LAB,):
         return bench_alone.lab(seconds, enforce, json_file)
     settings = BenchSettings(

@@ -43,8 +43,8 @@ class LabFigure:
         return self.value is not None and self.value < FLOORS[self.name]
 
 
-def analysis(json_file: Path | None) -> int:
-    """Measure our engines and tshark on a made capture."""
+def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
+    """Measure our engines and tshark on made captures."""
     try:
         from reports.analysis import benchmark
     except ImportError as error:
@@ -52,7 +52,7 @@ def analysis(json_file: Path | None) -> int:
         raise Failure(text, exit_code.HARNESS) from error
     try:
         rows = benchmark.measure(
-            benchmark.FRAMES, benchmark.FRAME_LENGTH, benchmark.ENGINES, {"tshark": _read_by_tshark}
+            frames, frame_length, benchmark.ENGINES, {"tshark": _read_by_tshark}
         )
     except OSError as error:
         raise Failure(str(error), exit_code.HARNESS) from error

@@ -42,6 +42,13 @@ def test_a_row_tells_rate_and_memory():
     assert (other["engine"], other["bytes"]) == ("other", seen[0])
 
 
+def test_a_patient_reader_gets_no_more_than_tells_its_rate(monkeypatch):
+    monkeypatch.setattr(benchmark, "OTHERS_FRAMES_MAX", 2_000)
+    ours, other = benchmark.measure(6_000, 64, ("local",), {"other": lambda path: None})
+    assert 2_000 <= other["frames"] < ours["frames"] / 2
+    assert other["bytes"] < ours["bytes"] / 2
+
+
 def test_what_is_missing_is_told():
     def lacking(path):
         raise benchmark.MissingReader("no tshark on this machine")
