@@ -38,7 +38,8 @@ from reports.analysis.tables import Tables
 
 PARCELS_AT_ONCE = 32
 """That go to a worker together: at 2 MB each."""
-_ROWS_AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
+ROWS_AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
+"""Spark's setting for that; the session's own value comes back when an analysis is over."""
 
 _Batches = Iterator[pa.RecordBatch]
 
@@ -138,12 +139,12 @@ def _rows(rows: list[dict[str, Any]], schema: pa.Schema) -> _Batches:
 @contextmanager
 def _few_rows_at_once(spark: SparkSession) -> Iterator[None]:
     """Parcels are long rows: a batch of as many as Spark takes at once would be gigabytes."""
-    before = spark.conf.get(_ROWS_AT_ONCE) or "10000"
-    spark.conf.set(_ROWS_AT_ONCE, str(PARCELS_AT_ONCE))
+    before = spark.conf.get(ROWS_AT_ONCE) or "10000"
+    spark.conf.set(ROWS_AT_ONCE, str(PARCELS_AT_ONCE))
     try:
         yield
     finally:
-        spark.conf.set(_ROWS_AT_ONCE, before)
+        spark.conf.set(ROWS_AT_ONCE, before)
 
 
 def analyze_on_spark(

@@ -15,7 +15,7 @@ from reports.analysis.local_engine import local_frames
 from reports.analysis.parts import ReadSettings, summed
 from reports.analysis.pcap_source import CaptureOptionError, read_options
 from reports.analysis.schema import CAPTURES, FRAMES
-from reports.analysis.spark_analysis import analyze_on_spark
+from reports.analysis.spark_analysis import ROWS_AT_ONCE, analyze_on_spark
 from reports.analysis.sql import register
 from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
@@ -138,7 +138,9 @@ def test_both_engines_come_to_the_same_tables_and_fates(spark, plain, tmp_path):
     names = [f"{path.stem}={path}" for path in paths]
     names += [f"{end}={path}" for end, path in two_points(tmp_path)]
     here = analyze(names, wanted=Wanted(messages=True, fates_to=tmp_path / "here"))
+    rows_at_once = spark.conf.get(ROWS_AT_ONCE)
     there = analyze(names, wanted=Wanted(messages=True, fates_to=tmp_path / "there"), spark=spark)
+    assert spark.conf.get(ROWS_AT_ONCE) == rows_at_once
     assert here.gaps.num_rows > 57 + 25 + 2 + 1 + 1
     assert here.links.num_rows == 1
     for name, table in here.named().items():
