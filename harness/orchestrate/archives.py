@@ -11,6 +11,7 @@ only where archives copy from each other they speak over UDP, too. Refuses to kn
 
 from __future__ import annotations
 
+from harness.orchestrate import labs, small_disk
 from harness.orchestrate.order import Order
 from harness.orchestrate.traffic import Unsupported
 from harness.scenario.archive import ANSWER_PORT, CONTROL_PORT, COPY_PORT, Archive
@@ -39,11 +40,15 @@ def require(order: Order) -> None:
         if not tested.has_archive:
             text = f"{tested.name} brings no archive, and host {archive.host} is to have one"
             raise Unsupported(text)
+        if archive.disk_bytes is not None and order.fidelity != labs.NETNS:
+            text = f"fidelity {order.fidelity} mounts no disk, and the archive on {archive.host}"
+            raise Unsupported(f"{text} is to have one of its own")
 
 
-def command(python: str, *, archive: str, aeron: str) -> list[str]:
+def command(python: str, *, archive: str, aeron: str, disk_bytes: int | None = None) -> list[str]:
     """The words of an archive: its own directory, and that of its driver."""
-    return [python, *PROGRAM, "--dir", archive, "--aeron-dir", aeron]
+    words = [python, *PROGRAM, "--dir", archive, "--aeron-dir", aeron]
+    return words if disk_bytes is None else small_disk.command(python, archive, disk_bytes, words)
 
 
 def variables(archive: Archive, address: str = "") -> dict[str, str]:

@@ -161,6 +161,7 @@ class Crew:
             self.lab.python(host),
             archive=self.lab.path(files.archive),
             aeron=self._directory(host),
+            disk_bytes=archive.disk_bytes,
         )
         env = {**self.order.subject(host).variables(*self._where(host)), **self.timeouts}
         speaks = any(each.replicated for each in self.order.scenario.traffic)

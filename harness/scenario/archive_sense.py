@@ -8,7 +8,7 @@ Each finding names the place in the file by a path of keys and indices.
 
 from collections.abc import Iterator
 
-from harness.scenario.archive import Archive
+from harness.scenario.archive import DISK_OTHERS_BYTES, Archive
 from harness.scenario.channel import parse_channel
 from harness.scenario.merge import merge_problems
 from harness.scenario.model import Scenario
@@ -43,6 +43,7 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
             yield Problem((*path, "host"), f"host {archive.host} has an archive already")
         if archive.segment_bytes & (archive.segment_bytes - 1):
             yield Problem((*path, "segment"), f"{archive.segment_bytes}B is no power of two")
+        yield from _disk(scenario, archive, path)
     for index, traffic in enumerate(scenario.traffic):
         if traffic.recorded is not None:
             yield from _recorded(scenario, traffic, ("traffic", index))
@@ -56,6 +57,26 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
     if not used and asked:
         text = "no traffic is recorded: expected one with `recorded`"
         yield Problem(("expect", asked[0]), text)
+
+
+def _disk(scenario: Scenario, archive: Archive, path: Path) -> Iterator[Problem]:
+    """What a small disk makes impossible."""
+    if archive.disk_bytes is None:
+        return
+    at = (*path, "disk")
+    whom = [each.whom.process for each in scenario.events if each.whom.host == archive.host]
+    if "archive" in whom or "all" in whom:
+        yield Problem(at, "such a disk goes with its archive: expected no event that befalls it")
+    if archive.disk_bytes < DISK_OTHERS_BYTES + 2 * archive.segment_bytes:
+        text = f"{archive.disk_bytes}B hold no two files of {archive.segment_bytes}B"
+        yield Problem(at, f"{text} beside the catalog")
+    others = [
+        each.id for each in scenario.traffic
+        if archive.host in each.archived and (each.merges or each.replicated)
+    ]  # fmt: skip
+    if others or any(each.replays and archive.host in each.from_hosts for each in scenario.traffic):
+        text = "what is recorded there may end early: expected nobody who reads it in the run"
+        yield Problem(at, text)
 
 
 def _recorded(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:

@@ -6,8 +6,9 @@
 
 A recording is one stretch of its stream: whole frames from where it began to where it stopped, each
 as it was published, and zeros behind them. Of a stream whose archive lives there is one, from
-beginning to end; each kill of the archive allows one more, later. What the archive said is recorded
-must be in the files, whatever befell it.
+beginning to end; each kill of the archive allows one more, later. Where the archive's disk is a
+small one a recording may stop before its stream, but not before the disk is full. What the archive
+said is recorded must be in the files, whatever befell it.
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from harness.artifact.recording import Recorded, RecorderFacts
 from harness.dissect import recorded_log
 from harness.dissect.recording_catalog import Recording
 from harness.scenario import archive_sense
+from harness.scenario.archive import DISK_OTHERS_BYTES
 from harness.scenario.case import Case, TrafficCase
 from harness.verdict.evidence import Evidence, KeptArchive, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
@@ -53,6 +55,8 @@ class _Story:
     "In the archive's catalog, in the order of their ids."
     kills: int
     "How often their archive was killed on order."
+    is_full: bool
+    "Whether all that the archive recorded leaves no room on its disk for one more file."
 
 
 def recording_equals_published(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
@@ -78,7 +82,17 @@ def _story(evidence: Evidence, flow: TrafficCase, host: str) -> _Story | Missing
         return found
     planned, publisher, said, case = found
     own = [each for each in kept.catalog.recordings if each.stream_id == flow.stream_id]
-    return _Story(kept, planned, publisher, said, tuple(own), kills_of(case, host))
+    is_full = _is_full(case, host, kept)
+    return _Story(kept, planned, publisher, said, tuple(own), kills_of(case, host), is_full)
+
+
+def _is_full(case: Case, host: str, kept: KeptArchive) -> bool:
+    """Whether a recording on that host could not go on. Of the disk of the machine nobody knows."""
+    disk_bytes = next((each.disk_bytes for each in case.archives if each.host == host), None)
+    if disk_bytes is None:
+        return False
+    recorded = sum(each.stop_position - each.start_position for each in kept.catalog.recordings)
+    return recorded > disk_bytes - DISK_OTHERS_BYTES
 
 
 def kills_of(case: Case, host: str) -> int:
@@ -102,6 +116,8 @@ def _judged(evidence: Evidence, host: str, traffic_id: str, story: _Story, about
     recorded = sum(each.stop_position - each.start_position for each in story.recordings)
     count = len(story.recordings)
     text = f"{recorded} bytes of stream in {count} recordings, as they were published"
+    if story.recordings[-1].stop_position < story.publisher.end_position:
+        text += ", until the disk was full"
     facts = {"recordings": count, "bytes_of_stream": recorded}
     return passed(EQUAL, text, about, evidence=tuple(where), facts=facts)
 
@@ -226,7 +242,7 @@ def _not_in_turn(story: _Story) -> _Offence | None:
             text = f"recording {after.recording_id} begins at {after.start_position}, though the "
             text += f"one before it had everything up to {before.stop_position}"
             return _Offence(text, after.start_position)
-    if last.stop_position != end:
+    if last.stop_position != end and not (story.is_full and last.stop_position < end):
         text = f"recording {last.recording_id} stops at {last.stop_position}, the stream at {end}"
         return _Offence(text, last.stop_position, stands=last.stop_position > end)
     return None

@@ -94,6 +94,24 @@ def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
     assert sorted(findings(run)) == ["orders", "orders copied to a"]
 
 
+def test_a_full_disk_ends_a_recording_and_nothing_else(tmp_path):
+    run = made(tmp_path, "disk-full")
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    assert findings(run)["long"].text.endswith("until the disk was full")
+    assert "full" not in findings(run)["short"].text
+    assert not run.host("b").archive.is_mount()
+    # A block that did not fit must have been taken back to its last byte.
+    (recorded,) = RecorderFacts.read(run.host("b").recorder("long").document).own_recordings
+    files = run.host("b").archive.glob(f"{recorded.recording_id}-*.rec")
+    last = max(files, key=lambda file: int(file.stem.partition("-")[2]))
+    content = bytearray(last.read_bytes())
+    content[-1] = 1
+    last.write_bytes(content)
+    wrong = [each for each in judge(run.path).checks if each.outcome is Outcome.FAIL]
+    assert [(each.name, each.about) for each in wrong] == [(EQUAL, "long")]
+
+
 def test_another_driver_has_no_archive(tmp_path):
     tested = pair("ours", "aeronmd:/bin/true", "netns", tmp_path / "store")
     run = made(tmp_path, "record-under-loss", tested=tested)

@@ -291,3 +291,27 @@ def test_no_archive_is_killed_while_one_copies():
 def test_a_host_without_an_archive_has_none_to_kill():
     more = EVENTS % ("archive", KILL)
     assert "host b has no archive" in faults_of(archives="[{host: a}]", recorded="a", more=more)
+
+
+def test_an_archive_may_have_a_small_disk():
+    case = case_of(archives="[{host: b, segment: 256KiB, disk: 16MiB}]")
+    assert case.archives[0].disk_bytes == 16 << 20
+    assert "archive   on b, in files of 256KiB, on a disk of 16MiB" in explain(case)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"archives": "[{host: b, disk: 4MiB}]"}, "equal to 8388608, found '4MiB'"),
+        ({"archives": "[{host: b, segment: 8MiB, disk: 16MiB}]"}, "hold no two files of 8388608B"),
+        (
+            {
+                "archives": "[{host: b, segment: 1MiB, disk: 16MiB}]",
+                "more": EVENTS % ("archive", KILL),
+            },
+            "such a disk goes with its archive: expected no event that befalls it",
+        ),
+    ],
+)
+def test_what_a_small_disk_cannot_be_is_told(options, text):
+    assert text in faults_of(**options)

@@ -7,6 +7,7 @@ import pytest
 
 from harness.artifact.frame_class import PAD
 from harness.artifact.recording import Recorded, RecorderFacts
+from harness.scenario.archive import DISK_OTHERS_BYTES
 from harness.scenario.host_event import EventCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.outcome import Outcome
@@ -223,3 +224,34 @@ def test_a_document_that_cannot_be_understood_is_our_own_defect(made):
     document = made.run.folder.host("b").recorder(TRAFFIC).document
     RecorderFacts(1, 2, 3, None, [{"what": 1}]).write(document)
     assert look(path).outcome is Outcome.HARNESS
+
+
+def on_disk(made, disk_bytes):
+    (archive,) = made.run.case.archives
+    small = archive.model_copy(update={"disk_bytes": disk_bytes})
+    made.run.case = made.run.case.model_copy(update={"archives": (small,)})
+    return made
+
+
+def test_a_recording_may_stop_where_its_disk_is_full(made):
+    stop = made.frame_starts[-3]
+    made.stretches = [(0, stop)]
+    finding = judged(on_disk(made, DISK_OTHERS_BYTES + stop - 1))
+    assert finding.outcome is Outcome.PASS, finding.text
+    assert finding.text.endswith("until the disk was full")
+
+
+def test_a_recording_that_stops_with_room_left_on_its_disk_fails_it(made):
+    stop = made.frame_starts[-3]
+    made.stretches = [(0, stop)]
+    finding = judged(on_disk(made, DISK_OTHERS_BYTES + stop))
+    assert finding.outcome is Outcome.FAIL
+    assert f"stops at {stop}, the stream at" in finding.text
+
+
+def test_what_a_full_disk_holds_behind_the_stop_fails_it(made):
+    stop = made.frame_starts[-3]
+    made.stretches = [(0, stop)]
+    finding = judged(on_disk(made, DISK_OTHERS_BYTES + 1), (0, stop + 7))
+    assert finding.outcome is Outcome.FAIL
+    assert "goes on behind the stop" in finding.text
