@@ -54,6 +54,9 @@ def command(python: str, *, archive: str, aeron: str, disk_bytes: int | None = N
 def variables(archive: Archive, address: str = "") -> dict[str, str]:
     """What an archive reads from its environment; with an address others may speak to it there."""
     found = {**_VARIABLES, "AERON_ARCHIVE_SEGMENT_FILE_LENGTH": str(archive.segment_bytes)}
+    if archive.disk_bytes is not None:
+        # The disk is to become full, and not to be refused while there is room.
+        found["AERON_ARCHIVE_LOW_STORAGE_SPACE_THRESHOLD"] = "0"
     if address:
         endpoint = f"aeron:udp?endpoint={address}"
         found |= {

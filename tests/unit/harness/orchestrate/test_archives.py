@@ -36,6 +36,27 @@ def test_the_settings_are_an_archives(tmp_path):
     assert not settings.control_channel_enabled
 
 
+def test_a_small_disk_is_filled_and_not_refused(tmp_path):
+    small = Archive(host="b", segment="1MiB", disk="16MiB")
+    settings = archive_settings.from_texts(archives.variables(small), dir=tmp_path)
+    assert settings.low_storage_space_threshold == 0
+    words = archives.command("python", archive="/r/a", aeron="/m/a", disk_bytes=small.disk_bytes)
+    assert words[: words.index("--folder")][-2:] == ["-m", "harness.orchestrate.small_disk"]
+    assert words[words.index("--size") + 1] == str(16 << 20)
+    plain = archives.command("python", archive="/r/a", aeron="/m/a")
+    assert words[-len(plain) :] == plain
+
+
+@pytest.mark.parametrize("fidelity", ["compose", "sim"])
+def test_a_small_disk_is_for_namespaces(fidelity):
+    small = SimpleNamespace(archives=(Archive(host="b", segment="1MiB", disk="16MiB"),))
+    order = SimpleNamespace(scenario=small, subject=lambda host: OURS, fidelity=fidelity)
+    with pytest.raises(Unsupported, match=f"{fidelity} mounts no disk"):
+        archives.require(order)
+    order.fidelity = "netns"
+    archives.require(order)
+
+
 def test_others_may_speak_to_one_that_copies_or_is_copied(tmp_path):
     settings = archive_settings.from_texts(archives.variables(ARCHIVE, "10.64.0.3"), dir=tmp_path)
     assert settings.control_channel_enabled
