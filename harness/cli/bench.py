@@ -202,9 +202,9 @@ def _run(
         raise click.UsageError(f"--floor: {error}") from error
     seen = machine.look()
     if seen.warning:
-        _note(seen.warning)
+        bench_alone.note(seen.warning)
     for name, why in archive_host.archives(settings)[1].items():
-        _note(f"left out: {archive_host.ARCHIVES[name].title}: {why}")
+        bench_alone.note(f"left out: {archive_host.ARCHIVES[name].title}: {why}")
     try:
         with one_line(), Cancellation():
             readings = rounds.run_rounds(settings, _tell_start, _tell_reading)
@@ -212,8 +212,7 @@ def _run(
         raise Failure(str(cancelled), cancelled.exit_code) from cancelled
     comparisons = compare(readings, floors)
     document = bench_document(seen, settings, readings, comparisons)
-    if json_file is not None and str(json_file) != "-":
-        json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    bench_alone.keep(document, json_file)
     if str(json_file) == "-":
         click.echo(json.dumps(document))
     else:
@@ -223,20 +222,16 @@ def _run(
     return exit_code.INCONCLUSIVE if any(each.void for each in readings) else exit_code.OK
 
 
-def _note(text: str) -> None:
-    click.echo(f"windtunnel bench: {text}", err=True)
-
-
 def _tell_start(round_index: int, subject: "DriverSubject | ArchiveSubject") -> None:
     which = "unmeasured" if round_index < 0 else f"round {round_index + 1}"
-    _note(f"{which}: {subject.title}")
+    bench_alone.note(f"{which}: {subject.title}")
 
 
 def _tell_reading(reading: "Reading") -> None:
     if reading.void:
-        _note(f"  {reading.case}: VOID: {reading.void}")
+        bench_alone.note(f"  {reading.case}: VOID: {reading.void}")
     else:
         shown = [name for name in reading.values if name in HEADLINES]
         shown = shown or list(reading.values)[:1]
         told = ", ".join(f"{name} {number(reading.values[name])}" for name in shown)
-        _note(f"  {reading.case}: {told}")
+        bench_alone.note(f"  {reading.case}: {told}")

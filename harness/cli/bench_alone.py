@@ -104,7 +104,7 @@ def _relay(seconds: float) -> LabFigure:
 
     try:
         labs.require(labs.NETNS)
-        steps = relay_steps(seconds, _note)
+        steps = relay_steps(seconds, note)
     except LabError as error:
         return LabFigure("relay", None, f"left out: {error}")
     except (Void, RunFailed) as error:
@@ -119,7 +119,7 @@ def _runs(fidelity: "Fidelity") -> LabFigure:
     from harness.orchestrate.lab import LabError
 
     with tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as folder:
-        _note(f"{fidelity}: runs")
+        note(f"{fidelity}: runs")
         try:
             made = measure_runs(fidelity, SEEDS[fidelity], Path(folder))
         except LabError as error:
@@ -137,7 +137,8 @@ def _line(figure: LabFigure) -> str:
     return f"{figure.name:<8} {figure.value:>9,.0f} {UNITS[figure.name]} ({floor}); {figure.remark}"
 
 
-def _note(text: str) -> None:
+def note(text: str) -> None:
+    """Say on stderr how far a benchmark is."""
     click.echo(f"windtunnel bench: {text}", err=True)
 
 
@@ -145,7 +146,13 @@ def _tell(
     schema: str, rows: list[dict[str, Any]], lines: list[str], json_file: Path | None
 ) -> None:
     """Show the lines, or the document in their place, and write it where it is wanted."""
-    document = json.dumps({"schema": schema, "rows": rows}, indent=1)
+    document = {"schema": schema, "rows": rows}
+    keep(document, json_file)
+    is_asked_for = str(json_file) == "-"
+    click.echo(json.dumps(document, indent=1) if is_asked_for else "\n".join(lines))
+
+
+def keep(document: dict[str, Any], json_file: Path | None) -> None:
+    """Write a document into the file that was named, unless that is stdout."""
     if json_file is not None and str(json_file) != "-":
-        json_file.write_text(document + "\n", encoding="utf-8")
-    click.echo(document if str(json_file) == "-" else "\n".join(lines))
+        json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

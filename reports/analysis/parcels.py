@@ -9,7 +9,7 @@ frame. A parcel is one row for thousands of them: its head says whose they are a
 its body is an Arrow batch that nobody between packer and walk looks into.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -70,6 +70,14 @@ class Packer:
             head = {name: some.column(name)[0].as_py() for name in PARCELS.names[:-1]}
             parcels.append({**head, "frames": some.select(BODY.names).serialize().to_pybytes()})
         return pa.RecordBatch.from_pylist(parcels, schema=PARCELS)
+
+
+def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The parcels of a part's frames, which come as schema FRAMES and in capture order."""
+    packer = Packer()
+    for batch in batches:
+        yield from packer.feed(batch)
+    yield from packer.finish()
 
 
 def unpacked(parcels: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:

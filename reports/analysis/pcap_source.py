@@ -37,7 +37,7 @@ from pyspark.sql.types import StructType
 
 from harness.dissect.capture_stream import CELL_LENGTH
 from reports.analysis.capture_files import find_captures
-from reports.analysis.parcels import PARCELS, Packer
+from reports.analysis.parcels import PARCELS, packed
 from reports.analysis.parts import Part, PartReader, ReadSettings, plan
 from reports.analysis.schema import CAPTURES, FRAMES
 from reports.analysis.survey import SURVEY, survey_of
@@ -123,16 +123,13 @@ class CaptureSourceReader(DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         reader = PartReader(partition.part, self._settings)
-        if self._table == "survey":
+        if self._table == "frames":
+            yield from reader.batches()
+        elif self._table == "parcels":
+            yield from packed(reader.batches())
+        elif self._table == "survey":
             yield survey_of(reader)
-            return
-        packer = Packer() if self._table == "parcels" else None
-        for batch in reader.batches():
-            if packer is not None:
-                yield from packer.feed(batch)
-            elif self._table == "frames":
-                yield batch
-        if packer is not None:
-            yield from packer.finish()
-        elif self._table == "captures":
+        else:
+            for _ in reader.batches():
+                pass
             yield reader.captures()
