@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numba
 
-PACKAGES = ("harness", "driver")
+PACKAGES = ("harness", "driver", "reports")
 """Packages whose modules may hold kernels: rooms that run inside a host call the driver's."""
 SOURCE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds the packages; imports are followed below it only."""

@@ -19,6 +19,7 @@ from harness.dissect.capture_rows import (
 from harness.dissect.datagram import PIECE, ip_payload
 from harness.dissect.packet import CUT, NOT_UDP, address_v4, address_v6, ip_start
 from harness.dissect.reassembly import IGNORED, INCOMPLETE, begin, expire, go_on, slot_of
+from harness.dissect.wire_frame import NO_IDENTIFICATION
 from harness.kernel import bare_kernel
 
 
@@ -94,12 +95,14 @@ def read_packet(
         counts[CUT_COUNT] += counted
         return
     _read_addresses(buf, ip_at, addresses)
+    # Whole packets of IPv6 have none, so that those in pieces could not be put in order with them.
+    named = identification if int(buf[ip_at]) >> 4 == 4 else NO_IDENTIFICATION
     if status != PIECE:
         if counted:
             last = min(end, payload_at + length)
             read_datagram(
-                buf, payload_at, last, length, addresses, time_ns, record_at, interface, ports,
-                walk, counts, rows, table, texts,
+                buf, payload_at, last, length, addresses, time_ns, record_at, interface, named,
+                ports, walk, counts, rows, table, texts,
             )  # fmt: skip
         return
     counts[PIECES] += counted
@@ -107,8 +110,8 @@ def read_packet(
         # Of a datagram whose pieces are cut, the frames at its start can still be read.
         if offset == 0 and counted:
             read_datagram(
-                buf, payload_at, end, 1 << 16, addresses, time_ns, record_at, interface, ports,
-                walk, counts, rows, table, texts,
+                buf, payload_at, end, 1 << 16, addresses, time_ns, record_at, interface, named,
+                ports, walk, counts, rows, table, texts,
             )  # fmt: skip
         return
     index, whole = _read_piece(
@@ -118,5 +121,5 @@ def read_packet(
     if whole > 0:
         read_datagram(
             store[index], 0, whole, whole, addresses, time_ns, pending[index]["record_at"],
-            interface, ports, walk, counts, rows, table, texts,
+            interface, named, ports, walk, counts, rows, table, texts,
         )  # fmt: skip

@@ -105,7 +105,8 @@ def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, 
 @bare_kernel
 def read_datagram(
     buf: Any, udp_at: int, end: int, room: int, addresses: Any, time_ns: int, record_at: int,
-    interface: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any, texts: Any,
+    interface: int, identification: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any,
+    texts: Any,
 ) -> None:  # fmt: skip
     """Read the datagram whose UDP header is at `udp_at`; `addresses` is int64[4], both ends."""
     length = udp_length(buf, udp_at, end, room)
@@ -143,6 +144,7 @@ def read_datagram(
         row["source_port"] = source_port
         row["destination_port"] = destination_port
         row["datagram_length"] = length
+        row["ip_identification"] = identification
     walk["count"] += found
 
 

@@ -51,6 +51,7 @@ WIRE_FRAME = np.dtype(
         ("source_port", "<i4"),
         ("destination_port", "<i4"),
         ("datagram_length", "<i4"),  # UDP payload
+        ("ip_identification", "<i4"),  # of IPv4; NO_IDENTIFICATION of IPv6
         ("frame_type", "<i4"),  # a code of frame_class
         ("flags", "<i4"),
         ("frame_length", "<i4"),  # as the header says; 0 of a heartbeat
@@ -74,6 +75,8 @@ WIRE_FRAME = np.dtype(
     ]
 )
 """A row. What a frame's type does not have holds whatever was there before: ask the type first."""
+
+NO_IDENTIFICATION = -1
 
 KEEPS_HASH, KEEPS_CRC32 = 1, 2
 """What to work out of a payload; may be added up."""

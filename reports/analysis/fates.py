@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reports.analysis import repair_kernel as kernel
+from reports.analysis.fate_kernel import NO_FATE
 from reports.analysis.repair import FATE_NAMES, KEY
 from reports.analysis.stream_events import ints
 from reports.analysis.stream_walk import Told, WalkKey
@@ -63,7 +63,7 @@ def inferred_fates(
 ) -> pa.RecordBatch:
     """The fates of a stream's frames at one point, of schema FATES."""
     events, about = told.events, told.told
-    chosen = np.flatnonzero(about["fate"] != kernel.NO_FATE)
+    chosen = np.flatnonzero(about["fate"] != NO_FATE)
     rows = events.rows[chosen]
     names = pa.array(FATE_NAMES).take(pa.array(about["fate"][chosen]))
     flows = pa.array(destinations, pa.string()).take(pa.array(events.flow_of[chosen]))

@@ -7,8 +7,7 @@
 A pause with room is the sender's own: it had nothing to send. A stall with a hole open at its start
 is the loss's: a receiver cannot consume beyond it. Any other is the receiver's.
 
-Follows the same events as `repair_kernel`, and what that tells of each. Imports no other module of
-its package, for the cache's sake.
+Follows the same events as `repair_kernel`, and what that tells of each.
 """
 
 from typing import Any
@@ -16,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from harness.kernel import kernel
-
-FRAME, STATUS = 0, 3
-"""Kinds of events that matter here; those of `repair_kernel`."""
-FIRST = 0
+from reports.analysis.fate_kernel import FIRST
+from reports.analysis.repair_kernel import FRAME, STATUS
 
 BY_HOLE, BY_RECEIVER = range(2)
 """Who caused a stall."""

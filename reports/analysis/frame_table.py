@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from harness.artifact.frame_class import ERR, HEARTBEAT, NAMES, RES
 from harness.dissect.capture_stream import FrameRows
+from harness.dissect.wire_frame import NO_IDENTIFICATION
 from reports.analysis.schema import ANY, FRAME_COLUMNS, FRAMES
 
 _CODES = sorted(ANY)
@@ -57,6 +58,8 @@ class FrameTable:
                 has = masks.get(column.frame_types)
                 if column.name == "payload_hash":
                     has = has & (rows["has_hash"] == 1)
+                elif column.name == "ip_identification":
+                    has = rows["ip_identification"] != NO_IDENTIFICATION
                 elif column.name == "payload_crc32":
                     has = has & (rows["has_crc32"] == 1)
                 elif column.name == "group_tag":

@@ -6,14 +6,17 @@
 Most positions pass once and arrive once. Where there are more, a passage that nothing disturbed
 arrives between its neighbours, which were sent just before and just behind it. What is left came
 late, the oldest passage first; or it is a copy right behind its original, if this link is known by
-other frames both to lose and to copy: one fault is likelier than two. Positions are looked at
-together with all their passages, so the answer does not depend on the order of reading.
+other frames both to lose and to copy: one fault is likelier than two. Where passages differ in the
+number of their packet, and arrivals have the same numbers, nothing is left to guess. Positions are
+looked at together with all their passages, so the answer does not depend on the order of reading.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from reports.analysis.sending_order import NO_IDENTIFICATION
 
 LOST = -1
 _NEIGHBOURS = 8
@@ -53,7 +56,7 @@ class Hop:
 def match(sends: Any, arrivals: Any, correction_ns: int) -> Hop:
     """Match the passages at two points.
 
-    Shapes:  records with `position`, `time_ns`, `length`, each in capture order
+    Shapes:  records with `position`, `time_ns`, `length`, `identification`, each in capture order
     """
     arrival_of = np.full(len(sends), LOST, dtype=np.int64)
     send_of = np.full(len(arrivals), LOST, dtype=np.int64)
@@ -82,6 +85,9 @@ def match(sends: Any, arrivals: Any, correction_ns: int) -> Hop:
     for index in np.flatnonzero((sent_counts > 1) & (end > at)):
         which = by_position[first[index] : first[index] + sent_counts[index]]
         those = arrived[at[index] : end[index]]
+        numbers = sends["identification"][which], arrivals["identification"][those]
+        if _match_numbered(which, those, *numbers, arrival_of, send_of, is_copy):
+            continue
         _match_several(
             which, those, sends["time_ns"], times, neighbours, may_copy, arrival_of, send_of,
             is_copy, is_ambiguous,
@@ -111,6 +117,25 @@ class _Neighbours:
         low = float(np.median(before)) if len(before) else -np.inf
         high = float(np.median(behind)) if len(behind) else np.inf
         return low - _SLACK, high + _SLACK
+
+
+def _match_numbered(
+    sends: Any, arrivals: Any, sent_numbers: Any, came_numbers: Any, arrival_of: Any, send_of: Any,
+    is_copy: Any,
+) -> bool:  # fmt: skip
+    """Match passages by the numbers of their packets if those tell; the last three are written."""
+    by_number = {int(number): int(send) for number, send in zip(sent_numbers, sends, strict=True)}
+    is_told = len(by_number) == len(sends) and NO_IDENTIFICATION not in by_number
+    if not is_told or not set(came_numbers.tolist()) <= by_number.keys():
+        return False
+    for number, arrival in zip(came_numbers.tolist(), arrivals.tolist(), strict=True):
+        send = by_number[number]
+        send_of[arrival] = send
+        if arrival_of[send] == LOST:
+            arrival_of[send] = arrival
+        else:
+            is_copy[arrival] = True
+    return True
 
 
 def _match_several(

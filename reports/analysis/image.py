@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from reports.analysis import image_kernel as kernel
 from reports.analysis import repair_kernel as repair
+from reports.analysis.fate_kernel import EARLIER
 from reports.analysis.geometry import Geometry
 from reports.analysis.repair import KEY
 from reports.analysis.stream_events import Events, bools, ints
@@ -94,7 +95,7 @@ def parts_of(frames: Any, events: Events, told: Any, flow: int) -> Any:
         (events.kinds == repair.FRAME)
         & (events.flow_of == flow)
         & (told["is_new"] == 1)
-        & (told["fate"] != repair.EARLIER)
+        & (told["fate"] != EARLIER)
     )
     rows = events.rows[chosen]
     parts = np.zeros(len(rows), dtype=kernel.PART)

@@ -34,13 +34,18 @@ PASSAGE = np.dtype(
         ("position", "<i8"),
         ("length", "<i8"),
         ("time_ns", "<i8"),
+        ("identification", "<i8"),
         ("file_index", "<i8"),
         ("record_at", "<i8"),
         ("frame_index", "<i8"),
     ]
 )
 _ORDER = ("frame_index", "record_at", "file_index")
-JOIN_COLUMNS = ("vantage_point", "session_id", "stream_id", *StreamEvents.COLUMNS, *NUMBER_COLUMNS)
+JOIN_COLUMNS = tuple(
+    dict.fromkeys(
+        ("vantage_point", "session_id", "stream_id", *StreamEvents.COLUMNS, *NUMBER_COLUMNS)
+    )
+)
 
 
 class JoinWalk:
@@ -68,6 +73,7 @@ class JoinWalk:
         made["flow"], made["kind"] = events.flow_of, events.kinds
         made["position"], made["length"] = events.starts, events.ends - events.starts
         made["time_ns"] = events.times_ns
+        made["identification"] = events.identifications
         for name in NUMBER_COLUMNS:
             made[name] = ints(frames, name)[events.rows]
         self._waiting.append(made[made["kind"] != kernel.HEARTBEAT])

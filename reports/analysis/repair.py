@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from reports.analysis import gap_kernel, sending_order
 from reports.analysis import repair_kernel as kernel
+from reports.analysis.fate_kernel import FLOW, TOLD
 from reports.analysis.geometry import Geometry
 from reports.analysis.stream_events import Events, grown
 
@@ -76,8 +78,8 @@ GAPS = pa.schema(
 
 CAUSES = ("before capture", "behind capture")
 OUTCOMES = ("repaired", "reordered", "passed", "open")
-"""All of it came again after a NAK; it came late by itself; the receiver went on without it, as an
-unreliable one does; neither came by until the capture's end."""
+"""All of it came again, as a NAK asks; it came late by itself; the receiver went on without it, as
+an unreliable one does; neither came by until the capture's end."""
 
 _PIECES_MAX = 1 << 16
 
@@ -87,23 +89,39 @@ class RepairWalk:
 
     def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
-        self._flows = np.zeros(1, dtype=kernel.FLOW)
-        self._gaps = np.zeros(1 << 10, dtype=kernel.GAP)
-        self._pieces = np.zeros(_PIECES_MAX, dtype=kernel.PIECE)
-        self._control = np.zeros(kernel.CONTROLS, dtype=np.int64)
+        self._senders = np.zeros(1, dtype=sending_order.SENDER)
+        self._flows = np.zeros(1, dtype=FLOW)
+        self._gaps = np.zeros(1 << 10, dtype=gap_kernel.GAP)
+        self._pieces = np.zeros(_PIECES_MAX, dtype=gap_kernel.PIECE)
+        self._control = np.zeros(gap_kernel.CONTROLS, dtype=np.int64)
 
     def feed(self, events: Events, flow_count: int) -> Any:
         """Take in events; returns TOLD[n], what is told of each."""
         count = len(events.rows)
-        told = np.zeros(count, dtype=kernel.TOLD)
+        told = np.zeros(count, dtype=TOLD)
+        orders, is_believed = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        self._senders = grown(self._senders, flow_count)
+        sending_order.put_in_order(
+            (events.kinds == kernel.FRAME) | (events.kinds == kernel.HEARTBEAT),
+            events.flow_of,
+            events.identifications,
+            events.packets,
+            events.starts,
+            orders,
+            is_believed,
+            self._senders,
+        )
         self._flows = grown(self._flows, flow_count)
-        self._gaps = grown(self._gaps, int(self._control[kernel.GAPS]) + count)
+        self._gaps = grown(self._gaps, int(self._control[gap_kernel.GAPS]) + count)
         kernel.follow(
             events.times_ns,
             events.kinds,
             events.flow_of,
             events.starts,
             events.ends,
+            orders,
+            is_believed,
+            events.packets,
             self._geometry.term_length,
             told,
             self._flows,
@@ -130,25 +148,33 @@ class RepairWalk:
         row["reordered_ratio"] = reordered / came if came else None
         row["reordered_extent_max"] = int(flow["extent_max"])
         row["reordered_extent_mean"] = int(flow["extent_sum"]) / reordered if reordered else None
-        lost = gaps[gaps["nak_count"] > 0]
+        was_repaired = (gaps["filled_with"] & gap_kernel.REPAIRS) > 0
+        lost = gaps[(gaps["nak_count"] > 0) | was_repaired]
         missing = int((lost["end"] - lost["start"]).sum())
         row["loss_amplification"] = row["resent_bytes"] / missing if missing else None
         filled_ns = lost["first_filled_ns"]
-        is_spurious = (filled_ns > 0) & (filled_ns < lost["first_nak_ns"])
+        is_spurious = (lost["nak_count"] > 0) & (filled_ns > 0) & (filled_ns < lost["first_nak_ns"])
         row["spurious_naks"] = int(lost["nak_count"][is_spurious].sum())
         row["is_inferred"] = True
         row["problem"] = self._geometry.problem
-        if self._control[kernel.LOST_TRACK]:
+        if self._control[gap_kernel.LOST_TRACK]:
             row["problem"] = "more gaps were open at once than can be followed"
         return row
 
     def _gaps_of(self, flow: int) -> Any:
-        gaps = self._gaps[: int(self._control[kernel.GAPS])]
+        gaps = self._gaps[: int(self._control[gap_kernel.GAPS])]
         return gaps[gaps["flow"] == flow]
 
     def gaps(self, flow: int) -> Iterator[dict[str, Any]]:
         """The columns of GAPS behind the key, of one destination, as the gaps were noticed."""
         return (gap_row(gap) for gap in self._gaps_of(flow))
+
+
+def _was_repaired(gap: Any) -> bool:
+    """Whether a gap that is whole was filled with what was sent again, some of it at least."""
+    with_originals_alone = gap["filled_with"] == gap_kernel.ORIGINALS
+    was_asked_for = gap["nak_count"] > 0 and not with_originals_alone
+    return bool(was_asked_for or gap["filled_with"] & gap_kernel.REPAIRS)
 
 
 def gap_row(gap: Any) -> dict[str, Any]:
@@ -157,7 +183,7 @@ def gap_row(gap: Any) -> dict[str, Any]:
     asked, filled = int(gap["first_nak_ns"]), int(gap["filled_ns"])
     is_whole = bool(gap["is_whole"])
     if is_whole:
-        outcome = "repaired" if asked else "reordered"
+        outcome = "repaired" if _was_repaired(gap) else "reordered"
     else:
         outcome = "passed" if gap["passed_ns"] else "open"
     first_sign = int(gap["opened_ns"])

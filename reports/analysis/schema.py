@@ -65,6 +65,7 @@ FRAME_COLUMNS = (
     FrameColumn("destination_address", pa.string(), ANY, "IPv4 or IPv6"),
     FrameColumn("destination_port", pa.int32(), ANY, "UDP"),
     FrameColumn("datagram_length", pa.int32(), ANY, "UDP payload that held the frame"),
+    FrameColumn("ip_identification", pa.int32(), ANY, "of the packet; null of IPv6"),
     FrameColumn("frame_type", pa.string(), ANY, "DATA, PAD, HEARTBEAT, SETUP, SM, NAK, ..."),
     FrameColumn("flags", pa.int32(), ANY, "as the header says"),
     FrameColumn("frame_length", pa.int32(), ANY, "as the header says; 0 of a heartbeat"),

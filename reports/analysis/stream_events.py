@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from harness.dissect.frames import DATA_HEADER_LENGTH
 from reports.analysis import repair_kernel as kernel
 from reports.analysis.geometry import Geometry, positions_in
+from reports.analysis.sending_order import NO_IDENTIFICATION
 
 _STATUS_SETUP = 0x80
 _NONE = 255
@@ -39,6 +40,10 @@ class Events:
     flow_of: Any
     starts: Any
     ends: Any
+    packets: Any
+    "Which packet held it: the same number for frames of one packet, larger for later ones."
+    identifications: Any
+    "Of the IP packet; `sending_order.NO_IDENTIFICATION` where it has none."
     charged: Any
     "Up to where the sender's limit must be: of padding, of which the header passes, its header."
 
@@ -48,7 +53,8 @@ class StreamEvents:
 
     COLUMNS = (
         "time_ns", "frame_type", "flags", "frame_length", "term_id", "term_offset", "nak_length",
-        "window_bytes", "source_address", "source_port", "destination_address", "destination_port",
+        "window_bytes", "ip_identification", "file_index", "record_at", "source_address",
+        "source_port", "destination_address", "destination_port",
     )  # fmt: skip
     "Of the table of frames, that are needed beside the key."
 
@@ -79,6 +85,7 @@ class StreamEvents:
         spans[kinds == kernel.HEARTBEAT] = 0
         spans = np.where(kinds == kernel.NAK, ints(frames, "nak_length"), spans)
         spans = np.where(kinds == kernel.STATUS, ints(frames, "window_bytes"), spans)
+        identifications = ints(frames, "ip_identification", NO_IDENTIFICATION)
         charges = np.where(bools(pc.equal(names, "PAD")), DATA_HEADER_LENGTH, spans)
         return Events(
             rows,
@@ -87,6 +94,8 @@ class StreamEvents:
             flow_of[rows],
             starts[rows],
             (starts + spans)[rows],
+            packet_numbers(frames)[rows],
+            identifications[rows],
             (starts + charges)[rows],
         )
 
@@ -128,9 +137,14 @@ def bools(values: Any) -> Any:
     return values.to_numpy(zero_copy_only=False)
 
 
-def ints(frames: Any, name: str) -> Any:
-    """A column of integers as an array; null as 0."""
-    return pc.fill_null(frames.column(name), 0).to_numpy(zero_copy_only=False)
+def ints(frames: Any, name: str, instead: int = 0) -> Any:
+    """A column of integers as an array; null as 0, or as told."""
+    return pc.fill_null(frames.column(name), instead).to_numpy(zero_copy_only=False)
+
+
+def packet_numbers(frames: Any) -> Any:
+    """int64[n]: a number for the packet that held each frame; in captures later ones are larger."""
+    return (ints(frames, "file_index").astype(np.int64) << 48) + ints(frames, "record_at")
 
 
 def ends_of(frames: Any, side: str, rows: Any = slice(None)) -> tuple[Any, list[str]]:

@@ -78,7 +78,7 @@ def _flow_line(
             f"{duration(flow['reordered_ns_max'])}"
         )
     if flow["duplicate_frames"]:
-        told.append(f"{_counted(flow['duplicate_frames'], 'frame')} twice without a NAK")
+        told.append(f"{_counted(flow['duplicate_frames'], 'frame')} twice")
     if flow["late_frames"]:
         told.append(f"{_counted(flow['late_frames'], 'frame')} too late to be of use")
     return head + "; ".join([*told, *_stalls(stalls)])

@@ -14,22 +14,31 @@ from harness.dissect import recording_walk as recording
 from reports.analysis import flow_control_kernel as windows
 from reports.analysis import image_kernel as image
 from reports.analysis import repair_kernel as repair
+from reports.analysis import sending_order
+from reports.analysis.fate_kernel import FLOW, TOLD
+from reports.analysis.gap_kernel import CONTROLS, GAP, PIECE
 
 
 def main() -> int:
     """Compile everything. Returns the exit code."""
     none = np.zeros(0, dtype=np.int64)
     bytes_of_none = np.zeros(0, dtype=np.uint8)
-    told = np.zeros(0, dtype=repair.TOLD)
+    told = np.zeros(0, dtype=TOLD)
     events = (none, bytes_of_none, none.astype(np.int32), none, none)
+    senders = np.zeros(1, dtype=sending_order.SENDER)
+    truths, flows, numbers = none.astype(np.bool_), none.astype(np.int32), none.astype(np.int32)
+    sending_order.put_in_order(truths, flows, numbers, none, none, none, truths, senders)
     repair.follow(
         *events,
+        none,
+        truths,
+        none,
         1 << 16,
         told,
-        np.zeros(1, dtype=repair.FLOW),
-        np.zeros(1, dtype=repair.GAP),
-        np.zeros(1, dtype=repair.PIECE),
-        np.zeros(repair.CONTROLS, dtype=np.int64),
+        np.zeros(1, dtype=FLOW),
+        np.zeros(1, dtype=GAP),
+        np.zeros(1, dtype=PIECE),
+        np.zeros(CONTROLS, dtype=np.int64),
     )
     stalls = np.zeros(1, dtype=windows.STALL)
     states = np.zeros(1, dtype=windows.WINDOW)

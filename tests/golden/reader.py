@@ -21,11 +21,12 @@ UDP_LENGTH = 8
 
 
 class Datagram(NamedTuple):
-    """The payload of one datagram, and the ports it travelled between."""
+    """The payload of one datagram, the ports it travelled between, its packet's identification."""
 
     payload: bytes
     source_port: int
     destination_port: int
+    identification: int
 
 
 def load(golden_set: str, name: str) -> bytes:
@@ -48,9 +49,10 @@ def datagrams(golden_set: str, name: str = "capture.pcap") -> list[Datagram]:
         at += RECORD_HEADER_LENGTH
         udp = at + ETHERNET_LENGTH + IP_LENGTH
         source, destination, length = struct.unpack_from(">HHH", capture, udp)
+        (number,) = struct.unpack_from(">H", capture, at + ETHERNET_LENGTH + 4)
         payload = capture[udp + UDP_LENGTH : udp + length]
         assert udp + length <= at + captured
-        found.append(Datagram(payload, source, destination))
+        found.append(Datagram(payload, source, destination, number))
         at += captured
     return found
 

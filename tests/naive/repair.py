@@ -1,6 +1,8 @@
 """Following a stream word by word: every 32 bytes are an item of a set.
 
 Events are (kind, time_ns, start, end) of one flow; kinds are "frame", "heartbeat", "nak", "status".
+Where it is known when each was sent, three things go with each: a number that grows, whether that
+is believed, and the packet's number.
 """
 
 WORD = 32
@@ -12,31 +14,35 @@ def words(start, end):
 
 
 class Gap:
-    def __init__(self, start, end, time_ns, cause):
+    def __init__(self, start, end, time_ns, cause, order=None):
         self.start, self.end, self.cause = start, end, cause
         self.open = words(start, end)
         self.opened_ns, self.naks = time_ns, 0
         self.filled_ns = self.passed_ns = None
         self.is_whole = False
         self.filled_words, self.filled_at = 0, None
+        self.order, self.filled_with, self.seen = order, set(), []
 
     def is_missing(self):
         return self.cause == BEFORE and self.filled_words * WORD <= self.end - self.start
 
     def row(self):
-        repaired = "repaired" if self.naks else "reordered"
+        was_asked_for = self.naks and self.filled_with != {"reordered"}
+        repaired = "repaired" if was_asked_for or "resent" in self.filled_with else "reordered"
         left = "open" if self.passed_ns is None else "passed"
         outcome = repaired if self.is_whole else left
         return self.start, self.end, self.cause, self.naks, outcome, self.opened_ns
 
 
-def follow(events):
+def follow(events, sent=None):
     """(fate of each frame, rows of the gaps, messages' worth of new frames)."""
-    low = hwm = None
+    low = hwm = newest = None
     gaps, fates, new_count = [], [], 0
-    for kind, time_ns, start, end in events:
+    for (kind, time_ns, start, end), (order, is_believed, packet) in zip(
+        events, sent or [(None, False, None)] * len(events), strict=True
+    ):
         if kind == "nak":
-            _ask(gaps, hwm, time_ns, start, end)
+            _ask(gaps, hwm, time_ns, start, end, newest)
             continue
         if kind == "status":
             for gap in gaps:
@@ -48,27 +54,60 @@ def follow(events):
             low, hwm, is_first = start, end, True
         else:
             if start > hwm and not any(gap.open & words(hwm, start) for gap in gaps):
-                gaps.append(Gap(hwm, start, time_ns, BEFORE))
+                gaps.append(Gap(hwm, start, time_ns, BEFORE, order))
             is_first = end > hwm
             hwm = max(hwm, end)
-        if kind == "heartbeat":
-            continue
-        touched = _fill(gaps, time_ns, len(fates), start, end)
-        asked = [gap for gap in touched if gap.naks]
-        if is_first:
-            fate, is_new = "first", True
-        elif not touched:
-            is_late = _is_late(gaps, len(fates), start, end, "duplicate" in fates)
-            fate = "earlier" if end <= low else "late" if is_late else "duplicate"
-            is_new = fate == "earlier"
-        elif asked:
-            missing = [gap for gap in asked if gap.cause == BEFORE] or asked
-            fate, is_new = "resent", missing[0].is_missing()
-        else:
-            fate, is_new = "reordered", True
-        fates.append(fate)
-        new_count += is_new
+        if kind == "frame":
+            touched = _fill(gaps, time_ns, len(fates), start, end)
+            if is_first:
+                fate, is_new = "first", True
+            elif not touched and end <= low:
+                fate, is_new = "earlier", True
+            else:
+                has_copies = "duplicate" in fates
+                is_here = [gap for gap in gaps if gap.start < end and gap.end > start]
+                told = touched, is_here, len(fates), order, is_believed, packet, newest, has_copies
+                fate, is_new = _place(*told)
+            fates.append(fate)
+            new_count += is_new
+        if order is not None and (newest is None or order > newest[0]):
+            newest = order, packet
     return fates, [gap.row() for gap in gaps], new_count
+
+
+def _place(touched, is_here, number, order, is_believed, packet, newest, has_copies):
+    """Fate of a frame below the highest, and whether its bytes are new."""
+    asked = [gap for gap in touched if gap.naks]
+    best = ([gap for gap in asked or touched if gap.cause == BEFORE] or asked or touched)[:1]
+    found = best or is_here[:1]
+    if is_believed and not found:
+        is_newest = newest is not None and (order > newest[0] or packet == newest[1])
+        return ("resent" if is_newest else "duplicate"), False
+    is_told = is_believed and found[0].order is not None
+    if is_told:
+        fate = _fate_by_order(found[0], bool(touched), order, packet)
+    elif not touched:
+        fate = "late" if _is_late(is_here, number, has_copies) else "duplicate"
+    else:
+        fate = "resent" if asked else "reordered"
+    if found and order is not None:
+        found[0].seen.append((order, packet))
+    if not touched or fate == "duplicate":
+        return fate, False
+    if is_told or fate == "resent":
+        best[0].filled_with.add(fate)
+    return fate, not best[0].naks or best[0].is_missing()
+
+
+def _fate_by_order(gap, has_filled, order, packet):
+    if any(each == order and other != packet for each, other in gap.seen[-4:]):
+        return "duplicate"
+    if order >= gap.order:
+        return "resent"
+    if has_filled:
+        return "reordered"
+    was_passed = gap.passed_ns is not None and not gap.is_whole
+    return "late" if was_passed or "resent" in gap.filled_with else "duplicate"
 
 
 def _piece_end(open_words, word):
@@ -77,11 +116,10 @@ def _piece_end(open_words, word):
     return word
 
 
-def _is_late(gaps, number, start, end, has_copies):
+def _is_late(is_here, number, has_copies):
     """By the first gap there that was asked for or passed over."""
-    for gap in gaps:
-        was_passed = gap.passed_ns is not None and not gap.is_whole
-        if gap.start < end and gap.end > start and (gap.naks or was_passed):
+    for gap in is_here:
+        if gap.naks or (gap.passed_ns is not None and not gap.is_whole):
             is_behind = gap.filled_at is not None and number - gap.filled_at <= 4
             return not (is_behind and has_copies)
     return False
@@ -100,13 +138,14 @@ def _fill(gaps, time_ns, number, start, end):
     return touched
 
 
-def _ask(gaps, hwm, time_ns, start, end):
+def _ask(gaps, hwm, time_ns, start, end, newest):
     if end <= start:
         return
     matched = [gap for gap in gaps if gap.start < end and gap.end > start]
     if not matched:
         seen = hwm is not None and end <= hwm
-        gap = Gap(start, end, time_ns, BEHIND if seen else BEFORE)
+        order = newest[0] + 1 if seen and newest else None
+        gap = Gap(start, end, time_ns, BEHIND if seen else BEFORE, order)
         gap.naks = 1
         gaps.append(gap)
         return
@@ -118,4 +157,4 @@ def _ask(gaps, hwm, time_ns, start, end):
     if covered < end:
         last = matched[-1]
         last.open |= words(max(last.end, start), end)
-        last.end, last.is_whole = end, False
+        last.end, last.is_whole, last.order = end, False, None

