@@ -122,11 +122,10 @@ class FaultCase(Part):
         return self.share_ppb / 1e9
 
     @property
-    def inflation(self) -> float:
-        """How much wider a count of strokes spreads than that of independent ones."""
-        if self.chance == "independent":
-            return 1.0
-        return Chain(self.chance, self.chance_ppb).inflation
+    def chain(self) -> Chain:
+        """How strokes follow each other."""
+        parts = (self.share_ppb,) if self.chance == "independent" else self.chance_ppb
+        return Chain(self.chance, parts)
 
     @property
     def is_plain(self) -> bool:

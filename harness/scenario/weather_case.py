@@ -31,23 +31,24 @@ class LossCase(Part):
     p13, p31, p32, p23, p14."""
 
     @property
-    def _chain(self) -> Chain:
+    def chain(self) -> Chain:
+        """The states, and the chance of a loss in each."""
         return Chain(_KINDS[self.model], self.shares_ppb)
 
     @property
     def rate(self) -> float:
         """Share of the packets that are lost in the long run."""
-        return self._chain.share
+        return self.chain.share
 
     @property
     def burst_length(self) -> float:
         """Mean length of an unbroken run of losses, in packets."""
-        return self._chain.burst_length
+        return self.chain.burst_length
 
     @property
     def variance(self) -> float:
         """Of the count of losses, per packet, over many packets."""
-        return self._chain.variance
+        return self.chain.variance
 
 
 class WeatherCase(Part):

@@ -17,7 +17,8 @@ from harness.dissect.pcap import Capture
 from harness.dissect.route import between
 from harness.scenario.case import Case
 from harness.scenario.fault_case import FaultCase
-from harness.verdict.binomial import interval, least_trials
+from harness.verdict import chain_counts
+from harness.verdict.binomial import least_trials
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
 from harness.verdict.outcome import Outcome
@@ -206,10 +207,8 @@ def _rule_obeyed(
         text = f"rule {fault.id} orders {fault.action}, the decision log says otherwise"
         return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
     # Strokes that cluster tell less: so many frames count as so many fewer independent ones.
-    spread = fault.inflation
-    least = math.ceil(least_trials(fault.share, CONFIDENCE) * spread)
-    low, high = interval(round(eligible / spread), fault.share, CONFIDENCE)
-    low, high = math.floor(low * spread), math.ceil(high * spread)
+    least = math.ceil(least_trials(fault.share, CONFIDENCE) * fault.chain.inflation)
+    low, high = chain_counts.interval(fault.chain, eligible, CONFIDENCE)
     asked = f"{fault.action} {fault.share:.4%} of {eligible} frames"
     if eligible < least:
         text = f"{asked}: too few to tell, it takes {least}"

@@ -9,7 +9,6 @@ a stream (ARP), so they agree with the captures up to these.
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from harness.artifact.ledger import LinkAccount
 from harness.artifact.netem import NetemLink
@@ -18,6 +17,7 @@ from harness.netem.readback import Applied, differences
 from harness.scenario.case import Case
 from harness.scenario.units import BILLION
 from harness.scenario.weather_case import LossCase, WeatherCase
+from harness.verdict import chain_counts
 from harness.verdict.binomial import interval, least_trials
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, passed
@@ -189,15 +189,8 @@ def _counts(
 
 
 def loss_interval(loss: LossCase, trials: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
-    """The counts of losses among so many packets that chance allows.
-
-    Exact where each packet is lost by itself; for bursts the normal limit with their variance.
-    """
-    if loss.model == "iid":
-        return interval(trials, loss.rate, confidence)
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(trials * loss.variance)
-    middle = trials * loss.rate
-    return max(0, math.floor(middle - reach)), min(trials, math.ceil(middle + reach))
+    """The counts of losses among so many packets that chance allows."""
+    return chain_counts.interval(loss.chain, trials, confidence)
 
 
 def loss_trials(loss: LossCase) -> int:
