@@ -135,7 +135,8 @@ class Round:
             self._send("send", packets, packets_per_s)
             self._end("relay")
             netem.close()
-            time.sleep(sniffer.SETTLE_S)
+            # The last packets may lie in two blocks of the kernel, handed over one after the other.
+            time.sleep(2 * sniffer.SETTLE_S)
         finally:
             self._end("relay", "capture", "sink")
         return self._read()

@@ -8,8 +8,9 @@
     <N> packets dropped by interface                only if there were any
 
 The kernel hands packets over in blocks, a full one at once and a partial one after a second: a
-capture must be left alone after the last packet until it says that it has taken all that its filter
-received, or for `SETTLE_S`, or it misses the end.
+capture must be left alone after the last packet until it says that it has taken all that its
+filter received, or it misses the end. The last packets may lie in two blocks, of which the second
+is handed over a second after the first: what still takes packets is left alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ READY = "listening on "
 """Part of the line that says that the capture has begun."""
 
 SETTLE_S = 1.1
+"""Longer than the kernel keeps a block."""
+SETTLES_MAX = 8
+"""So many times as long is waited for a capture that never comes to an end."""
 BUFFER_KIB = 128 * 1024
 """Kernel buffer: a second of one gigabit."""
 
@@ -53,10 +57,28 @@ def command(interface: str, file: str) -> list[str]:
 _SO_FAR = re.compile(r"(\d+) packets? captured, (\d+) packets? received by filter")
 
 
-def has_taken_all(line: str) -> bool | None:
-    """Whether the capture has taken all that came so far; None for a line that tells nothing."""
-    found = _SO_FAR.search(line)
-    return None if found is None else int(found[1]) >= int(found[2])
+class Settling:
+    """Whether a capture may be ended; hears what it answers when it is asked how far it is."""
+
+    def __init__(self, now_s: float) -> None:
+        self._until_s, self._last_s = now_s + SETTLE_S, now_s + SETTLES_MAX * SETTLE_S
+        self._taken = -1
+        self._has_all = False
+
+    def hear(self, line: str, now_s: float) -> None:
+        """Take in a line of the capture's log."""
+        found = _SO_FAR.search(line)
+        if found is None:
+            return
+        taken, received = int(found[1]), int(found[2])
+        self._has_all = taken >= received
+        if self._taken not in (-1, taken):
+            self._until_s = min(now_s + SETTLE_S, self._last_s)
+        self._taken = taken
+
+    def is_over(self, now_s: float) -> bool:
+        """Whether it has taken all that came, or none for longer than the kernel keeps any."""
+        return self._has_all or now_s >= self._until_s
 
 
 def statistics(log: str) -> CaptureFacts | None:

@@ -249,15 +249,16 @@ class Run:
 
     def _wait_for_captures(self) -> None:
         """Return when each capture has taken every packet, or when it must have."""
-        deadline_s = time.monotonic() + sniffer.SETTLE_S
-        behind = self.crew.of("capture")
-        for each in behind:
+        behind = [(each, sniffer.Settling(time.monotonic())) for each in self.crew.of("capture")]
+        for each, _ in behind:
             each.new_lines()
-        while behind and time.monotonic() < deadline_s:
-            for each in behind:
+        while behind := [pair for pair in behind if not pair[1].is_over(time.monotonic())]:
+            for each, _ in behind:
                 each.process.tell(sniffer.ASK)
             time.sleep(watch.POLL_S)
-            behind = [each for each in behind if not _has_taken_all(each)]
+            for each, settling in behind:
+                for line in each.new_lines():
+                    settling.hear(line, time.monotonic())
 
     def _close_netem(self, netem: Netem) -> None:
         try:
@@ -314,12 +315,6 @@ class Run:
     @property
     def _hosts(self) -> tuple[str, ...]:
         return self.order.scenario.network.hosts
-
-
-def _has_taken_all(capture: Watched) -> bool:
-    """Whether the last thing that a capture said is that it has nothing left to take."""
-    said = [sniffer.has_taken_all(line) for line in capture.new_lines()]
-    return next((each for each in reversed(said) if each is not None), False)
 
 
 def _says_ready(line: str) -> bool:

@@ -24,16 +24,60 @@ def test_knows_when_the_capture_has_begun():
     assert sniffer.READY in LISTENING
 
 
-def test_knows_when_the_capture_has_taken_all_that_came():
-    told = (
-        "tcpdump: 19 packets captured, 20 packets received by filter, 0 packets dropped by kernel"
-    )
-    assert sniffer.has_taken_all(told) is False
-    assert sniffer.has_taken_all(told.replace("19", "20")) is True
-    assert sniffer.has_taken_all(LISTENING) is None
-    assert sniffer.has_taken_all(END.splitlines()[0]) is None
-    one = "tcpdump: 1 packet captured, 1 packet received by filter, 0 packets dropped by kernel"
-    assert sniffer.has_taken_all(one) is True
+def so_far(taken, received):
+    packets = "packet" if taken == 1 else "packets"
+    told = f"tcpdump: {taken} {packets} captured, {received} {packets} received by filter"
+    return f"{told}, 0 packets dropped by kernel"
+
+
+def test_a_capture_that_has_taken_all_may_be_ended_at_once():
+    for taken in (20, 1, 0):
+        settling = sniffer.Settling(100.0)
+        assert not settling.is_over(100.0)
+        settling.hear(LISTENING, 100.0)
+        settling.hear(END.splitlines()[0], 100.0)
+        assert not settling.is_over(100.0)
+        settling.hear(so_far(taken, taken), 100.1)
+        assert settling.is_over(100.1)
+
+
+def test_a_capture_that_lags_is_left_alone_while_it_takes_anything():
+    """As one did: eleven packets in two blocks, of which the second came a second behind."""
+    settling = sniffer.Settling(100.0)
+    settling.hear(so_far(4_316, 4_327), 100.02)
+    settling.hear(so_far(4_316, 4_327), 100.26)
+    settling.hear(so_far(4_325, 4_327), 100.28)
+    settling.hear(so_far(4_325, 4_327), 101.2)
+    assert not settling.is_over(100.28 + sniffer.SETTLE_S - 0.01)
+    assert settling.is_over(100.28 + sniffer.SETTLE_S)
+    settling.hear(so_far(4_327, 4_327), 101.3)
+    assert settling.is_over(101.3)
+
+
+def test_a_capture_that_takes_nothing_is_waited_for_no_longer_than_a_block_lasts():
+    for told in ((), (so_far(19, 20), so_far(19, 20))):
+        settling = sniffer.Settling(100.0)
+        for line in told:
+            settling.hear(line, 100.5)
+        assert not settling.is_over(100.0 + sniffer.SETTLE_S - 0.01)
+        assert settling.is_over(100.0 + sniffer.SETTLE_S)
+
+
+def test_a_capture_without_end_is_not_waited_for_for_ever():
+    settling = sniffer.Settling(100.0)
+    for index in range(1_000):
+        now_s = 100.0 + index * sniffer.SETTLE_S / 2
+        if settling.is_over(now_s):
+            break
+        settling.hear(so_far(index, index + 5), now_s)
+    assert now_s == 100.0 + sniffer.SETTLES_MAX * sniffer.SETTLE_S
+
+
+def test_a_packet_that_comes_late_is_waited_for():
+    settling = sniffer.Settling(100.0)
+    settling.hear(so_far(5, 5), 100.02)
+    settling.hear(so_far(5, 6), 100.04)
+    assert not settling.is_over(100.04)
 
 
 def test_what_is_told_on_the_way_are_no_closing_statistics():
