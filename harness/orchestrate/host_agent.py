@@ -101,11 +101,15 @@ class Children:
         """Collect every child that has ended, also those that others left to process 1."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if pid == 0:
+            if ended is None:
                 return
+            if ended.si_pid in self._alive:
+                # Now, while its number is its own: once reaped it may become anybody's.
+                self.signal(ended.si_pid, signal.SIGKILL, group=True)
+            pid, status = os.waitpid(ended.si_pid, 0)
             self._alive.discard(pid)
             self._codes[pid] = os.waitstatus_to_exitcode(status)
 
@@ -141,15 +145,14 @@ class Children:
         return self._codes[pid]
 
     def signal(self, pid: int, number: int, *, group: bool) -> None:
-        known = pid in self._alive or (group and pid in self._codes)
-        if not known:
+        if pid not in self._alive:
             return
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             (os.killpg if group else os.kill)(pid, number)
 
     def kill_all(self) -> None:
-        """Kill the group of every process that was ever started, and forget them all."""
-        for pid in [*self._alive, *self._codes]:
+        """Kill the group of every process that lives, and forget them all."""
+        for pid in list(self._alive):
             self.signal(pid, signal.SIGKILL, group=True)
         while self._alive:
             time.sleep(0.005)

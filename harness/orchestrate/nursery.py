@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from harness.orchestrate import zygote
+from harness.orchestrate import group, zygote
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.process import Companion, tail_of
 from harness.orchestrate.zygote import MESSAGE_BYTES_MAX, Message
@@ -71,6 +71,7 @@ class ForkedProcess:
 
     def poll(self) -> int | None:
         if self._code is None and self._ended(0.0):
+            group.kill(self.pid)
             self._code = self._family.ask({"do": "poll", "pid": self.pid})["code"]
             os.close(self._handle)
         return self._code
@@ -94,8 +95,8 @@ class ForkedProcess:
         self.tell(signal.SIGTERM)
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        if self.poll() is None:
+            group.kill(self.pid)
         self.wait(END_TIMEOUT_S)
 
     def tail(self, lines: int = 5) -> str:

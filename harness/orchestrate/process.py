@@ -10,15 +10,17 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.orchestrate import group
 from harness.orchestrate.lab import LabError
 
 COMMAND_TIMEOUT_S = 30.0
 TAIL_BYTES = 16384
+POLL_S = 0.005
 
 
 def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIMEOUT_S) -> bytes:
@@ -100,13 +102,15 @@ class LocalProcess:
         return self._popen.pid
 
     def poll(self) -> int | None:
+        if self._popen.returncode is None and group.has_ended(self.pid):
+            group.kill(self.pid)
         return self._popen.poll()
 
     def wait(self, timeout_s: float) -> int | None:
-        try:
-            return self._popen.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return None
+        deadline_s = time.monotonic() + timeout_s
+        while (code := self.poll()) is None and time.monotonic() < deadline_s:
+            time.sleep(POLL_S)
+        return code
 
     def tell(self, number: int) -> None:
         self._popen.send_signal(number)
@@ -115,8 +119,8 @@ class LocalProcess:
         self._popen.terminate()
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+        if self._popen.returncode is None:
+            group.kill(self.pid)
         self._popen.wait()
 
     def tail(self, lines: int = 5) -> str:

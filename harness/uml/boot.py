@@ -185,7 +185,9 @@ class _Machine:
     def wait(self) -> None:
         """Wait for the kernel's end, or for a limit, which ends it."""
         started_s = time.monotonic()
-        while self._popen.poll() is None:
+        # Not reaped before the end: until then its number, and its group's, is surely its own.
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while os.waitid(os.P_PID, self._popen.pid, options) is None:
             past_s = time.monotonic() - started_s
             if past_s > BOOT_TIMEOUT_S and not self._up.is_set():
                 self.problem = f"the kernel was not up after {BOOT_TIMEOUT_S:g} s"
@@ -219,8 +221,9 @@ class _Machine:
 
     def _end(self) -> None:
         """Kill what is left: the kernel, and the processes in which it runs its programs."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+        if self._popen.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
         self._popen.wait()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -112,10 +112,12 @@ def _command(order: Order, consoles: list[int]) -> int:
     threading.Thread(target=_pass_signals, args=(consoles[2], running), daemon=True).start()
     for copy in copies:
         copy.start()
-    code = running.wait()
+    os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)
+    # What the command left running would keep its outputs open. Its number is its own until it is
+    # reaped, no longer.
     with contextlib.suppress(ProcessLookupError):
-        # What the command left running would keep its outputs open.
         os.killpg(running.pid, signal.SIGKILL)
+    code = running.wait()
     for copy in copies:
         copy.join()
     for console in consoles[:2]:

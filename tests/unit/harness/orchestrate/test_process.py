@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.orchestrate import process
+from harness.orchestrate import group, process
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.process import LocalProcess
 
@@ -120,3 +120,31 @@ def test_a_keeper_is_told_that_all_is_done(tmp_path):
     keeper = process.Keeper([sys.executable, "-c", script], env=os.environ, cwd=tmp_path)
     keeper.release(b"done\n")
     assert (tmp_path / "seen").read_text() == "done\n"
+
+
+def test_the_group_of_a_process_that_was_reaped_is_left_alone(start, monkeypatch):
+    """Its number may be another's by then: a run once killed a process of the run beside it."""
+    killed = []
+    monkeypatch.setattr(group.os, "killpg", lambda pid, number: killed.append(pid))
+    running = start("exit 3")
+    wait_for(lambda: group.has_ended(running.pid))
+    assert running.poll() == 3
+    assert killed == [running.pid]
+    running.kill()
+    running.kill()
+    assert killed == [running.pid]
+    assert running.poll() == 3
+
+
+def test_what_a_process_leaves_behind_ends_with_it(start, tmp_path):
+    running = start("sleep 600 & echo $! > child; exit 0")
+    assert running.wait(WAIT_S) == 0
+    child = int((tmp_path / "child").read_text())
+    wait_for(lambda: not is_alive(child))
+
+
+def test_waiting_for_an_end_reaps_as_asking_does(start):
+    running = start("sleep 0.05; exit 5")
+    assert running.wait(0.0) is None
+    assert running.wait(WAIT_S) == 5
+    assert running.wait(WAIT_S) == 5
