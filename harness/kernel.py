@@ -2,7 +2,7 @@
 
 numba keys a cached build on the text of the function's own file, so a changed callee in another
 file would be served stale. Each module's builds therefore lie in a folder named by a digest of the
-module and of all that it imports from this package:
+module and of all that it imports from these packages:
 
     <root>/<module>-<digest of sources, numba, Python, bounds flag>/
 

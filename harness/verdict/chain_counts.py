@@ -17,14 +17,16 @@ from harness.scenario.chance import Chain
 from harness.verdict import binomial
 
 _REACH = 24
-"""Standard deviations that are looked at; beyond them chance has nothing to say in any practice."""
+"""Standard deviations that are looked at, and as many times the memory of the first state: beyond
+them chance has nothing to say."""
 _COUNTS_MIN = 256
 
 
 def interval(chain: Chain, trials: int, confidence: float) -> tuple[int, int]:
     """The counts, both ends included, between which chance lands with at least this confidence.
 
-    The chain begins in its first state, as the relay's and netem's do.
+    The chain begins in its first state, as the relay's and netem's do. Whether it steps before a
+    stroke or behind it makes no more difference than one step does.
     """
     if len(chain.strokes) == 1:
         return binomial.interval(trials, chain.share, confidence)
@@ -40,16 +42,22 @@ def interval(chain: Chain, trials: int, confidence: float) -> tuple[int, int]:
 
 def _chances(chain: Chain, trials: int) -> tuple[int, NDArray[np.float64]]:
     """The first count that is looked at, and the chance of it and of those behind it."""
-    reach = _REACH * math.sqrt(trials * chain.variance) + _COUNTS_MIN
+    memory = 1.0 / max(1.0 - _second(chain), 1.0 / trials)
+    reach = _REACH * (math.sqrt(trials * max(0.0, chain.variance)) + memory) + _COUNTS_MIN
     count = min(trials + 1, 2 * math.ceil(reach))
     first = min(max(0, round(trials * chain.share - reach)), trials + 1 - count)
     turns = np.exp(-2j * np.pi * np.arange(count) / count)
-    # A step, then a stroke in the state that it led to.
     weights = 1 - chain.strokes + chain.strokes * turns[:, None]
     factors = chain.steps * weights[:, None, :]
     transform = _powers(factors, trials)[:, 0, :].sum(axis=1)
     chances = np.clip(np.fft.ifft(transform).real, 0.0, None)
     return first, np.roll(chances, -first)
+
+
+def _second(chain: Chain) -> float:
+    """How much of what state it was in a chain still knows after a step."""
+    sizes = np.sort(np.abs(np.linalg.eigvals(chain.steps)))
+    return float(sizes[-2])
 
 
 def _powers(factors: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:

@@ -13,17 +13,16 @@ from harness.kernel import kernel
 from reports.analysis.gap_kernel import (
     BEFORE_CAPTURE,
     COPY_FRAMES,
-    ORIGINALS,
-    REPAIRS,
-    UNKNOWN,
+    SEEN_KEPT,
     gap_at,
     is_copy,
     remember,
     was_passed,
 )
+from reports.analysis.sending_order import UNKNOWN
 
 FIRST, RESENT, REORDERED, DUPLICATE, EARLIER, LATE = range(6)
-"""Fates of a frame: never seen before; sent again, for a NAK asked; late, in a hole; a copy, seen
+"""Fates of a frame: never seen before; sent again, as a NAK asks; late, in a hole; a copy, seen
 before; before the first that this capture holds; late, and its place was filled before it came, or
 the receiver had gone on without it."""
 FATES = 6
@@ -56,6 +55,7 @@ FLOW = np.dtype(
         ("reordered_ns_max", "<i8"),  # the longest that a reordered frame came behind its hole
         ("extent_max", "<i8"),  # of reordered frames
         ("extent_sum", "<i8"),
+        ("alone_bytes", "<i8"),  # sent again, of no gap: the one who asked is not heard here
         ("order", "<i8"),  # of the packet that was sent last so far
         ("packet", "<i8"),  # that one
     ]
@@ -84,36 +84,36 @@ def _is_late(flow: int, state: Any, start: int, end: int, gaps: Any, control: An
 
 
 @kernel
-def _fate_by_order(gap: Any, has_filled: bool, order: int, packet: int) -> int:
+def _fate_by_order(state: Any, gap: Any, has_filled: bool, order: int, packet: int) -> int:
     """Fate of a frame of a gap, where it is known when it was sent."""
     if is_copy(gap, order, packet):
         return DUPLICATE
     if order >= gap["order"]:
-        return RESENT
+        # What was sent again twice may come in any order; of many packets the first are forgotten.
+        is_told = has_filled or gap["seen"] <= SEEN_KEPT or _is_newest(state, order, packet)
+        return RESENT if is_told else DUPLICATE
+    if gap["cause"] != BEFORE_CAPTURE:
+        return DUPLICATE
     if has_filled:
         return REORDERED
-    return LATE if gap["filled_with"] & REPAIRS or was_passed(gap) else DUPLICATE
+    return LATE if gap["repaired_bytes"] or was_passed(gap) else DUPLICATE
 
 
 @kernel
-def _fill_by(
-    fate: int, state: Any, gap: Any, time_ns: int, is_order_known: bool, told: Any
-) -> bool:
+def _fill_by(fate: int, state: Any, gap: Any, time_ns: int, told: Any) -> bool:
     """A frame filled some of a gap; returns whether its bytes came by here for the first time."""
-    if fate == RESENT:
-        gap["filled_with"] |= REPAIRS
-    elif fate == REORDERED and is_order_known:
-        gap["filled_with"] |= ORIGINALS
+    # What was asked for again after it had come is not new.
+    is_missing = gap["nak_count"] == 0 or gap["filled_bytes"] <= gap["end"] - gap["start"]
+    if is_missing and fate == RESENT:
+        gap["repaired_bytes"] += gap["filled_now"]
+    elif is_missing:
+        gap["late_bytes"] += gap["filled_now"]
     told["late_ns"] = time_ns - gap["opened_ns"]
     if fate == REORDERED:
         told["extent"] = state["arrivals"] - gap["opened_at"]
         state["reordered_ns_max"] = max(state["reordered_ns_max"], told["late_ns"])
         state["extent_max"] = max(state["extent_max"], told["extent"])
         state["extent_sum"] += told["extent"]
-    if gap["nak_count"] == 0:
-        return True
-    # What was asked for again after it had come is not new.
-    is_missing = gap["filled_bytes"] <= gap["end"] - gap["start"]
     return bool(gap["cause"] == BEFORE_CAPTURE and is_missing)
 
 
@@ -129,13 +129,16 @@ def place(
     if filled < 0 and end <= state["low"]:
         return EARLIER, True
     at = filled
-    if at < 0 and order != UNKNOWN:
+    if at < 0 and is_believed:
         at = gap_at(flow, start, end, True, gaps, control)
     if is_believed and at < 0:
-        return RESENT if _is_newest(state, order, packet) else DUPLICATE, False
+        if not _is_newest(state, order, packet):
+            return DUPLICATE, False
+        state["alone_bytes"] += end - start
+        return RESENT, False
     is_order_known = is_believed and gaps[at]["order"] != UNKNOWN
     if is_order_known:
-        fate = _fate_by_order(gaps[at], filled >= 0, order, packet)
+        fate = _fate_by_order(state, gaps[at], filled >= 0, order, packet)
     elif filled < 0:
         fate = LATE if _is_late(flow, state, start, end, gaps, control) else DUPLICATE
     else:
@@ -144,4 +147,4 @@ def place(
         remember(gaps[at], order, packet)
     if filled < 0 or fate == DUPLICATE:
         return fate, False
-    return fate, _fill_by(fate, state, gaps[filled], time_ns, is_order_known, told)
+    return fate, _fill_by(fate, state, gaps[filled], time_ns, told)

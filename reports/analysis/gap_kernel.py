@@ -3,7 +3,7 @@
     gap        [=============================]   whatever was missing, and for whatever a NAK asked
     pieces     [=====]     [===]  [==========]   of it that nothing has filled yet
 
-A gap also remembers the last frames of its bytes, by which the next one is known for a copy, for
+A gap also remembers the last packets with its bytes, by which the next one is known for a copy, for
 an original that came late, or for one that was sent again. Nothing here decides what they are.
 """
 
@@ -16,12 +16,8 @@ from harness.kernel import kernel
 BEFORE_CAPTURE, BEHIND_CAPTURE = range(2)
 """Where the bytes of a gap were lost: they never came by here, or they did."""
 
-UNKNOWN = 0
-"""The order of sending where nothing tells it; all orders are larger."""
-SEEN_KEPT = 4
-"""Frames of a gap's bytes that it remembers."""
-ORIGINALS, REPAIRS = 1, 2
-"""What filled a gap; originals only where the order of sending tells them."""
+SEEN_KEPT = 8
+"""Packets with a gap's bytes that it remembers."""
 
 GAP = np.dtype(
     [
@@ -44,8 +40,10 @@ GAP = np.dtype(
         ("filled_ns", "<i8"),  # when the last piece was; 0 if none was
         ("passed_ns", "<i8"),  # when a status message told a position behind it; 0 if none did
         ("order", "<i8"),  # what was sent before it is an original; UNKNOWN if none can be told
-        ("filled_with", "<i8"),  # ORIGINALS, REPAIRS, added up
-        ("seen", "<i8"),  # frames of these bytes so far
+        ("filled_now", "<i8"),  # bytes, by the event that filled last
+        ("late_bytes", "<i8"),  # of it that came late; none was here before
+        ("repaired_bytes", "<i8"),  # that came again, likewise
+        ("seen", "<i8"),  # packets with these bytes so far
         ("orders", "<i8", (SEEN_KEPT,)),  # of the last of them
         ("packets", "<i8", (SEEN_KEPT,)),
     ]
@@ -102,7 +100,8 @@ def open_gap(
     gap["filled_frames"], gap["filled_bytes"], gap["first_filled_ns"] = 0, 0, 0
     gap["filled_ns"], gap["passed_ns"], gap["filled_by"] = 0, 0, 0
     gap["filled_at"] = -COPY_FRAMES
-    gap["order"], gap["filled_with"], gap["seen"] = order, 0, 0
+    gap["order"], gap["seen"] = order, 0
+    gap["filled_now"], gap["late_bytes"], gap["repaired_bytes"] = 0, 0, 0
     add_piece(index, start, end, gaps, pieces, control)
     return gap
 
@@ -150,6 +149,8 @@ def fill(
         if gap["filled_by"] != control[EVENTS]:
             gap["filled_by"], gap["filled_at"] = control[EVENTS], arrivals
             gap["filled_frames"] += 1
+            gap["filled_now"] = 0
+        gap["filled_now"] += min(piece_end, end) - max(piece_start, start)
         rank = 2 * (gap["nak_count"] > 0) + (gap["cause"] == BEFORE_CAPTURE)
         if rank > touched_rank or (rank == touched_rank and gap_index < touched):
             touched, touched_rank = gap_index, rank
@@ -200,6 +201,8 @@ def was_passed(gap: Any) -> bool:
 @kernel
 def remember(gap: Any, order: int, packet: int) -> None:
     """A frame of a gap's bytes came by."""
+    if gap["seen"] and gap["packets"][(gap["seen"] - 1) % SEEN_KEPT] == packet:
+        return
     place = gap["seen"] % SEEN_KEPT
     gap["orders"][place], gap["packets"][place] = order, packet
     gap["seen"] += 1
@@ -207,7 +210,7 @@ def remember(gap: Any, order: int, packet: int) -> None:
 
 @kernel
 def is_copy(gap: Any, order: int, packet: int) -> bool:
-    """Whether the gap remembers a frame of another packet with the same order."""
+    """Whether the gap remembers another packet with the same order."""
     for place in range(min(gap["seen"], SEEN_KEPT)):
         if gap["orders"][place] == order and gap["packets"][place] != packet:
             return True

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from reports.analysis.sending_order import NO_IDENTIFICATION
+from harness.dissect.wire_frame import NO_IDENTIFICATION
 
 LOST = -1
 _NEIGHBOURS = 8

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from harness.dissect.wire_frame import NO_IDENTIFICATION
 from reports.analysis import repair_kernel as kernel
 from reports.analysis.fates import JOINED, NUMBER_COLUMNS, ONWARD, fate_batch
 from reports.analysis.geometry import Geometry, StreamKey
@@ -73,7 +74,8 @@ class JoinWalk:
         made["flow"], made["kind"] = events.flow_of, events.kinds
         made["position"], made["length"] = events.starts, events.ends - events.starts
         made["time_ns"] = events.times_ns
-        made["identification"] = events.identifications
+        numbers = ints(frames, "ip_identification", NO_IDENTIFICATION)
+        made["identification"] = numbers[events.rows]
         for name in NUMBER_COLUMNS:
             made[name] = ints(frames, name)[events.rows]
         self._waiting.append(made[made["kind"] != kernel.HEARTBEAT])

@@ -52,7 +52,8 @@ FLOWS = pa.schema(
 `rebuilt_position`: up to where all came or was passed over. `spurious_naks`: whose bytes had come
 by already when the first was sent. Ratio and extents of reordering are RFC 4737's, frames that were
 sent again left out.
-`loss_amplification`: bytes sent again for each byte that was missing; null where none was."""
+`loss_amplification`: bytes sent again for each byte that was missing, of what was missed here or
+asked for here; null where nothing was."""
 GAPS = pa.schema(
     [
         *KEY,
@@ -78,8 +79,8 @@ GAPS = pa.schema(
 
 CAUSES = ("before capture", "behind capture")
 OUTCOMES = ("repaired", "reordered", "passed", "open")
-"""All of it came again, as a NAK asks; it came late by itself; the receiver went on without it, as
-an unreliable one does; neither came by until the capture's end."""
+"""It came, some of it at least sent again; all of it came late by itself; the receiver went on
+without it, as an unreliable one does; not all of it came by until the capture's end."""
 
 _PIECES_MAX = 1 << 16
 
@@ -148,10 +149,10 @@ class RepairWalk:
         row["reordered_ratio"] = reordered / came if came else None
         row["reordered_extent_max"] = int(flow["extent_max"])
         row["reordered_extent_mean"] = int(flow["extent_sum"]) / reordered if reordered else None
-        was_repaired = (gaps["filled_with"] & gap_kernel.REPAIRS) > 0
-        lost = gaps[(gaps["nak_count"] > 0) | was_repaired]
-        missing = int((lost["end"] - lost["start"]).sum())
-        row["loss_amplification"] = row["resent_bytes"] / missing if missing else None
+        lost = gaps[(gaps["nak_count"] > 0) | (gaps["repaired_bytes"] > 0)]
+        missing = int(np.maximum(lost["end"] - lost["start"] - lost["late_bytes"], 0).sum())
+        asked_bytes = row["resent_bytes"] - int(flow["alone_bytes"])
+        row["loss_amplification"] = asked_bytes / missing if missing else None
         filled_ns = lost["first_filled_ns"]
         is_spurious = (lost["nak_count"] > 0) & (filled_ns > 0) & (filled_ns < lost["first_nak_ns"])
         row["spurious_naks"] = int(lost["nak_count"][is_spurious].sum())
@@ -170,20 +171,14 @@ class RepairWalk:
         return (gap_row(gap) for gap in self._gaps_of(flow))
 
 
-def _was_repaired(gap: Any) -> bool:
-    """Whether a gap that is whole was filled with what was sent again, some of it at least."""
-    with_originals_alone = gap["filled_with"] == gap_kernel.ORIGINALS
-    was_asked_for = gap["nak_count"] > 0 and not with_originals_alone
-    return bool(was_asked_for or gap["filled_with"] & gap_kernel.REPAIRS)
-
-
 def gap_row(gap: Any) -> dict[str, Any]:
     """A gap of the kernel as columns of GAPS."""
     length = int(gap["end"] - gap["start"])
     asked, filled = int(gap["first_nak_ns"]), int(gap["filled_ns"])
     is_whole = bool(gap["is_whole"])
     if is_whole:
-        outcome = "repaired" if _was_repaired(gap) else "reordered"
+        came_late = gap["repaired_bytes"] == 0 and gap["cause"] == gap_kernel.BEFORE_CAPTURE
+        outcome = "reordered" if came_late else "repaired"
     else:
         outcome = "passed" if gap["passed_ns"] else "open"
     first_sign = int(gap["opened_ns"])

@@ -21,7 +21,6 @@ from reports.analysis.gap_kernel import (
     PIECES,
     PIECES_MANY,
     RECENT,
-    UNKNOWN,
     add_piece,
     fill,
     first_hole,
@@ -29,6 +28,7 @@ from reports.analysis.gap_kernel import (
     is_all_here,
     open_gap,
 )
+from reports.analysis.sending_order import UNKNOWN
 
 FRAME, HEARTBEAT, NAK, STATUS = range(4)
 """Kinds of events."""
@@ -67,7 +67,10 @@ def _on_nak(
         gap["nak_count"], gap["first_nak_ns"], gap["last_nak_ns"] = 1, time_ns, time_ns
     elif covered_to < end:
         gap = gaps[last_matched]
-        gap["is_whole"], gap["order"] = 0, UNKNOWN
+        gap["is_whole"] = 0
+        if end > state["hwm"]:
+            # Originals that were sent behind the frame that showed the gap may be on their way.
+            gap["order"] = UNKNOWN
         add_piece(last_matched, max(gap["end"], start), end, gaps, pieces, control)
         gap["end"] = end
 
@@ -131,10 +134,8 @@ def follow(
             _advance(flow, state, start, end, time_ns, order, gaps, pieces, control)
         else:
             state["arrivals"] += 1
-            fate, is_new = (
-                FIRST,
-                _advance(flow, state, start, end, time_ns, order, gaps, pieces, control),
-            )
+            fate = FIRST
+            is_new = _advance(flow, state, start, end, time_ns, order, gaps, pieces, control)
             filled = -1
             if control[PIECES]:
                 filled = fill(flow, state["arrivals"], start, end, time_ns, gaps, pieces, control)

@@ -6,20 +6,21 @@
                                    old      old: the very packet that came just before, once more
 
 A packet sent again has a number of its own; one that is late, or a copy, has its first. Linux
-counts so for connected sockets, of which drivers send unicast; others may not, and then positions
-are all that there is. So the numbers of a flow are believed only when they have shown themselves:
-they go up by little, and never stand while the stream goes on. Source: RFC 6864, Linux's
-`ip_select_ident`.
+counts so for connected sockets, which drivers use but for multi-destination-cast; others may not,
+and then positions are all that there is. So the numbers of a flow are believed only when they have
+shown themselves, and for as long: they go up by little, and never stand while the stream goes on.
+Source: RFC 6864, Linux's `ip_select_ident`.
 """
 
 from typing import Any
 
 import numpy as np
 
+from harness.dissect.wire_frame import NO_IDENTIFICATION
 from harness.kernel import kernel
 
 UNKNOWN = 0
-NO_IDENTIFICATION = -1
+"""The order of what nothing tells it of; all others are larger."""
 
 SENDER = np.dtype(
     [
@@ -44,6 +45,8 @@ STEPS_MIN = 16
 """Before numbers are believed."""
 ODD_SHARE = 8
 """One in so many may not fit."""
+WEIGHED_MAX = 512
+"""So many packets are weighed; of more, those before count half."""
 _NUMBERS = 1 << 16
 
 
@@ -73,6 +76,8 @@ def _weigh(sender: Any, identification: int, start: int) -> int:
         sender["odd"] += 1
         order += _NUMBERS
         sender["order"], sender["start"] = order, start
+    if sender["steps"] + sender["odd"] > WEIGHED_MAX:
+        sender["steps"], sender["odd"] = sender["steps"] // 2, sender["odd"] // 2
     return int(order)
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.dissect.frames import DATA_HEADER_LENGTH
+from harness.dissect.wire_frame import NO_IDENTIFICATION
 from reports.analysis import repair_kernel as kernel
 from reports.analysis.geometry import Geometry, positions_in
-from reports.analysis.sending_order import NO_IDENTIFICATION
 
 _STATUS_SETUP = 0x80
 _NONE = 255
@@ -41,9 +41,9 @@ class Events:
     starts: Any
     ends: Any
     packets: Any
-    "Which packet held it: the same number for frames of one packet, larger for later ones."
+    "Which packet held it: the same number for frames of one packet."
     identifications: Any
-    "Of the IP packet; `sending_order.NO_IDENTIFICATION` where it has none."
+    "Of the IP packet; NO_IDENTIFICATION where it has none, or where it may stand for several."
     charged: Any
     "Up to where the sender's limit must be: of padding, of which the header passes, its header."
 
@@ -53,14 +53,15 @@ class StreamEvents:
 
     COLUMNS = (
         "time_ns", "frame_type", "flags", "frame_length", "term_id", "term_offset", "nak_length",
-        "window_bytes", "ip_identification", "file_index", "record_at", "source_address",
-        "source_port", "destination_address", "destination_port",
+        "window_bytes", "datagram_length", "ip_identification", "file_index", "record_at",
+        "source_address", "source_port", "destination_address", "destination_port",
     )  # fmt: skip
     "Of the table of frames, that are needed beside the key."
 
     def __init__(self, key: tuple[str, int, int], geometry: Geometry) -> None:
         self._key, self._geometry = key, geometry
         self._flows: dict[str, int] = {}
+        self._has_trains = False
         self.unmatched = 0
         "NAKs and status messages so far that belong to no flow."
 
@@ -85,7 +86,7 @@ class StreamEvents:
         spans[kinds == kernel.HEARTBEAT] = 0
         spans = np.where(kinds == kernel.NAK, ints(frames, "nak_length"), spans)
         spans = np.where(kinds == kernel.STATUS, ints(frames, "window_bytes"), spans)
-        identifications = ints(frames, "ip_identification", NO_IDENTIFICATION)
+        identifications = self._identifications(frames)
         charges = np.where(bools(pc.equal(names, "PAD")), DATA_HEADER_LENGTH, spans)
         return Events(
             rows,
@@ -98,6 +99,22 @@ class StreamEvents:
             identifications[rows],
             (starts + charges)[rows],
         )
+
+    def _identifications(self, frames: Any) -> Any:
+        """Of each frame's packet, up to the first that is longer than any.
+
+        Such a one is a train of datagrams that the network card or the kernel takes for one: it
+        has as many numbers, of which the capture holds the first.
+        """
+        found = ints(frames, "ip_identification", NO_IDENTIFICATION)
+        if self._geometry.mtu is None:
+            return found
+        trains = np.flatnonzero(ints(frames, "datagram_length") > self._geometry.mtu)
+        if not self._has_trains and not len(trains):
+            return found
+        first = 0 if self._has_trains else int(trains[0])
+        self._has_trains = True
+        return np.where(np.arange(len(found)) < first, found, NO_IDENTIFICATION)
 
     def _flows_of(self, frames: Any, kinds: Any) -> Any:
         """The flow of each frame; -1 of control frames that belong to none."""
@@ -143,7 +160,7 @@ def ints(frames: Any, name: str, instead: int = 0) -> Any:
 
 
 def packet_numbers(frames: Any) -> Any:
-    """int64[n]: a number for the packet that held each frame; in captures later ones are larger."""
+    """int64[n]: a number for the packet that held each frame, the same for no other packet."""
     return (ints(frames, "file_index").astype(np.int64) << 48) + ints(frames, "record_at")
 
 

@@ -21,14 +21,19 @@ class Gap:
         self.filled_ns = self.passed_ns = None
         self.is_whole = False
         self.filled_words, self.filled_at = 0, None
-        self.order, self.filled_with, self.seen = order, set(), []
+        self.order, self.seen, self.seams = order, [], set()
+        self.late_words = self.repaired_words = self.words_now = 0
 
-    def is_missing(self):
-        return self.cause == BEFORE and self.filled_words * WORD <= self.end - self.start
+    def was_missing(self):
+        return not self.naks or self.filled_words * WORD <= self.end - self.start
+
+    def remember(self, order, packet):
+        if not self.seen or self.seen[-1][1] != packet:
+            self.seen.append((order, packet))
 
     def row(self):
-        was_asked_for = self.naks and self.filled_with != {"reordered"}
-        repaired = "repaired" if was_asked_for or "resent" in self.filled_with else "reordered"
+        came_late = self.repaired_words == 0 and self.cause == BEFORE
+        repaired = "reordered" if came_late else "repaired"
         left = "open" if self.passed_ns is None else "passed"
         outcome = repaired if self.is_whole else left
         return self.start, self.end, self.cause, self.naks, outcome, self.opened_ns
@@ -48,7 +53,7 @@ def follow(events, sent=None):
             for gap in gaps:
                 if gap.passed_ns is None and gap.end <= end:
                     gap.passed_ns = time_ns
-                gap.open -= {word for word in gap.open if _piece_end(gap.open, word) <= end}
+                gap.open -= {word for word in gap.open if _piece_end(gap, word) <= end}
             continue
         if hwm is None:
             low, hwm, is_first = start, end, True
@@ -79,40 +84,49 @@ def _place(touched, is_here, number, order, is_believed, packet, newest, has_cop
     """Fate of a frame below the highest, and whether its bytes are new."""
     asked = [gap for gap in touched if gap.naks]
     best = ([gap for gap in asked or touched if gap.cause == BEFORE] or asked or touched)[:1]
-    found = best or is_here[:1]
+    found = best or (is_here[:1] if is_believed else [])
+    is_newest = is_believed and newest is not None and (order > newest[0] or packet == newest[1])
     if is_believed and not found:
-        is_newest = newest is not None and (order > newest[0] or packet == newest[1])
         return ("resent" if is_newest else "duplicate"), False
     is_told = is_believed and found[0].order is not None
     if is_told:
-        fate = _fate_by_order(found[0], bool(touched), order, packet)
+        fate = _fate_by_order(found[0], bool(touched), order, packet, is_newest)
     elif not touched:
         fate = "late" if _is_late(is_here, number, has_copies) else "duplicate"
     else:
         fate = "resent" if asked else "reordered"
     if found and order is not None:
-        found[0].seen.append((order, packet))
+        found[0].remember(order, packet)
     if not touched or fate == "duplicate":
         return fate, False
-    if is_told or fate == "resent":
-        best[0].filled_with.add(fate)
-    return fate, not best[0].naks or best[0].is_missing()
+    if best[0].was_missing():
+        if fate == "resent":
+            best[0].repaired_words += best[0].words_now
+        else:
+            best[0].late_words += best[0].words_now
+    return fate, best[0].cause == BEFORE and best[0].was_missing()
 
 
-def _fate_by_order(gap, has_filled, order, packet):
-    if any(each == order and other != packet for each, other in gap.seen[-4:]):
+def _fate_by_order(gap, has_filled, order, packet, is_newest):
+    if any(each == order and other != packet for each, other in gap.seen[-8:]):
         return "duplicate"
     if order >= gap.order:
-        return "resent"
+        is_told = has_filled or len(gap.seen) <= 8 or is_newest
+        return "resent" if is_told else "duplicate"
+    if gap.cause != BEFORE:
+        return "duplicate"
     if has_filled:
         return "reordered"
     was_passed = gap.passed_ns is not None and not gap.is_whole
-    return "late" if was_passed or "resent" in gap.filled_with else "duplicate"
+    return "late" if was_passed or gap.repaired_words else "duplicate"
 
 
-def _piece_end(open_words, word):
-    while word in open_words:
+def _piece_end(gap, word):
+    """Where what is missing from a word on ends; what a NAK added is a piece of its own."""
+    while word in gap.open:
         word += WORD
+        if word in gap.seams:
+            break
     return word
 
 
@@ -129,7 +143,8 @@ def _fill(gaps, time_ns, number, start, end):
     touched = []
     for gap in gaps:
         if gap.open & words(start, end):
-            gap.filled_words += len(gap.open & words(start, end))
+            gap.words_now = len(gap.open & words(start, end))
+            gap.filled_words += gap.words_now
             gap.filled_at = number
             gap.open -= words(start, end)
             gap.filled_ns = time_ns
@@ -157,4 +172,7 @@ def _ask(gaps, hwm, time_ns, start, end, newest):
     if covered < end:
         last = matched[-1]
         last.open |= words(max(last.end, start), end)
-        last.end, last.is_whole, last.order = end, False, None
+        last.seams.add(max(last.end, start))
+        last.end, last.is_whole = end, False
+        if hwm is None or end > hwm:
+            last.order = None

@@ -1,17 +1,18 @@
 """The order of sending of the packets of one flow, from all that came before it each time."""
 
-STEP_MAX, LATE_MAX, OVERTAKEN_MAX, STEPS_MIN, ODD_SHARE = 1_024, 1 << 14, 64, 16, 8
+STEP_MAX, LATE_MAX, OVERTAKEN_MAX = 1_024, 1 << 14, 64
+STEPS_MIN, ODD_SHARE, WEIGHED_MAX = 16, 8, 512
 NUMBERS = 1 << 16
 
 
 def orders_of(packets):
-    """Of (identification or None, packet, position) each an order, or None while none is known."""
+    """Of (identification or None, packet, position) each (order or None, whether believed)."""
     told, orders = [], {}
     latest = last = None
     steps = odd = 0
     for index, (identification, packet, start) in enumerate(packets):
         if identification is None:
-            told.append(None)
+            told.append((None, False))
             continue
         if latest is None:
             order, latest = NUMBERS + identification, index
@@ -33,5 +34,7 @@ def orders_of(packets):
             else:
                 order = orders[latest] - behind
         orders[index], last = order, index
-        told.append(order if steps >= STEPS_MIN and odd * ODD_SHARE <= steps else None)
+        if steps + odd > WEIGHED_MAX:
+            steps, odd = steps // 2, odd // 2
+        told.append((order, steps >= STEPS_MIN and odd * ODD_SHARE <= steps))
     return told

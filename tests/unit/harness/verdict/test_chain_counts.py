@@ -12,6 +12,10 @@ CHAINS = {
     "soft": ("two states", (0.05, 0.3, 0.6, 0.01)),
     "four": ("four states", (0.01, 0.2, 0.1, 0.05, 0.005)),
     "rare": ("two states", (0.0005, 0.5, 1.0, 0.0)),
+    "slow": ("two states", (0.003, 0.000001, 1.0, 0.0)),
+    "always": ("two states", (0.1, 0.1, 1.0, 1.0)),
+    "in turn": ("four states", (1.0, 1.0, 0.0, 0.0, 0.0)),
+    "regular": ("four states", (0.9, 0.5, 0.5, 0.0, 0.1)),
 }
 
 

@@ -4,6 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reports.analysis.analyze import Wanted, analyze
+from tests.stand_ins import made_capture as made
 from tests.stand_ins import repaired_link
 
 SEEDS = range(8)
@@ -22,7 +23,7 @@ def came_in_order(link):
     return sorted(link.came, key=lambda each: each.time_ns)
 
 
-@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("batch", [1, 4, 8])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_capture_tells_all_fates(tmp_path, seed, batch):
     link = repaired_link.run(seed)
@@ -53,3 +54,59 @@ def test_without_numbers_some_fates_cannot_be_told(tmp_path):
         pairs = zip(told, came_in_order(link), strict=True)
         wrong += sum(fate != each.fate for fate, each in pairs)
     assert wrong > 0
+
+
+def numbered(index, payload, number):
+    return made.packet(made.START_NS + index * 20_000, payload, identification=number)
+
+
+def asked(index, offset, length):
+    back = {"source": made.B, "destination": made.A, "ports": (24_325, 40_000)}
+    return made.packet(made.START_NS + index * 20_000, made.nak(offset, length), **back)
+
+
+def told_of(folder, *packets):
+    """Fates of frames in order, and the only row of flows."""
+    begin = made.packet(made.START_NS - 1_000, made.setup())
+    (folder / "made.pcap").write_bytes(made.pcap([begin, *packets]))
+    tables = analyze([str(folder / "made.pcap")], wanted=Wanted(fates_to=folder / "fates"))
+    rows = pq.read_table(folder / "fates").to_pylist()
+    (flow,) = tables.flows.to_pylist()
+    return [each["fate"] for each in rows if each["record_at"] is not None], flow
+
+
+def in_turn(count):
+    return [numbered(index, made.data(32 * index), 100 + index) for index in range(count)]
+
+
+def test_a_train_of_datagrams_captured_as_one_packet_ends_the_trust_in_numbers(tmp_path):
+    """It has as many numbers as datagrams: a copy of its second one would look like new."""
+    train = b"".join(made.data(32 * index) for index in range(40, 40 + 48))
+    copy = numbered(42, made.data(32 * 50), 141)
+    fates, _ = told_of(tmp_path, *in_turn(40), numbered(41, train, 140), copy)
+    assert fates[-1] == "duplicate"
+
+
+def test_a_copy_of_what_was_lost_behind_the_capture_is_no_late_original(tmp_path):
+    late = [asked(40, 32 * 30, 32), numbered(41, made.data(32 * 30), 130)]
+    again = numbered(42, made.data(32 * 30), 140)
+    fates, flow = told_of(tmp_path, *in_turn(40), *late, again)
+    assert fates[-2:] == ["duplicate", "resent"]
+    assert flow["reordered_frames"] == 0
+
+
+def test_what_nobody_here_asked_for_amplifies_nothing(tmp_path):
+    """One direction alone was captured: what was lost behind it is not known."""
+    again = [numbered(40 + index, made.data(32 * index), 140 + index) for index in range(9)]
+    fates, flow = told_of(tmp_path, *in_turn(40), *again)
+    assert fates[-9:] == ["resent"] * 9
+    assert flow["loss_amplification"] is None
+
+
+def test_a_late_original_that_was_asked_for_in_vain_was_not_lost(tmp_path):
+    packets = in_turn(40)
+    late = packets.pop(30)._replace(time_ns=made.START_NS + 41 * 20_000)
+    repair = numbered(42, made.data(32 * 30), 140)
+    fates, flow = told_of(tmp_path, *packets, asked(40, 32 * 30, 32), late, repair)
+    assert fates[-2:] == ["reordered", "resent"]
+    assert (flow["reordered_frames"], flow["loss_amplification"]) == (1, None)

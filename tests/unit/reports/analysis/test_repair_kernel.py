@@ -8,6 +8,7 @@ from reports.analysis import gap_kernel
 from reports.analysis import repair_kernel as kernel
 from reports.analysis.fate_kernel import FLOW, NO_FATE, TOLD
 from reports.analysis.repair import CAUSES, FATE_NAMES, gap_row
+from reports.analysis.sending_order import UNKNOWN
 from tests.naive import repair as naive
 
 KINDS = {"frame": kernel.FRAME, "heartbeat": kernel.HEARTBEAT, "nak": kernel.NAK}
@@ -37,7 +38,7 @@ def follow(
             np.array((flows or [0] * len(events))[first : first + at_once], dtype=np.int32),
             np.array([each[2] for each in part], dtype=np.int64),
             np.array([each[3] for each in part], dtype=np.int64),
-            np.array([each[0] or gap_kernel.UNKNOWN for each in order], dtype=np.int64),
+            np.array([each[0] or UNKNOWN for each in order], dtype=np.int64),
             np.array([each[1] for each in order], dtype=np.bool_),
             np.array([each[2] or 0 for each in order], dtype=np.int64),
             reach_bytes,
@@ -89,38 +90,48 @@ def test_agrees_with_the_naive_twin(raw):
     assert control[gap_kernel.LOST_TRACK] == 0
 
 
-@given(EVENTS, st.data())
-def test_agrees_with_the_naive_twin_where_the_order_of_sending_is_known(raw, data):
-    events = timed(raw)
-    numbers = st.one_of(st.none(), st.integers(1, 12))
-    sent = [
-        (
-            order,
-            order is not None and data.draw(st.integers(0, 9)) > 0,
-            order and data.draw(st.integers(1, 3)),
-        )
-        for order in data.draw(st.lists(numbers, min_size=len(events), max_size=len(events)))
+SENT = st.lists(
+    st.tuples(st.one_of(st.none(), st.integers(1, 12)), st.integers(0, 9), st.integers(1, 3)),
+    min_size=40, max_size=40,
+)  # fmt: skip
+"""When each of the events was sent, if that is known, and in which packet; mostly believed."""
+
+
+def told_of(events, raw):
+    """What goes with each event: order, belief and packet of what a sender sent."""
+    return [
+        (order, doubt > 0, packet)
+        if order is not None and event[0] in ("frame", "heartbeat")
+        else (None, False, None)
+        for event, (order, doubt, packet) in zip(events, raw, strict=False)
     ]
-    sent = [told if each[0] in ("frame", "heartbeat") else (None, False, None)
-            for each, told in zip(events, sent, strict=True)]  # fmt: skip
+
+
+@given(EVENTS, SENT)
+def test_agrees_with_the_naive_twin_where_the_order_of_sending_is_known(raw, sending):
+    events = timed(raw)
+    sent = told_of(events, sending)
     names, rows, _, _, news = follow(events, tells_news=True, sent=sent)
     assert (names, rows, news) == naive.follow(events, sent)
 
 
-@given(EVENTS, st.integers(1, 5))
-def test_calls_of_any_length_come_to_the_same(raw, at_once):
+@given(EVENTS, SENT, st.integers(1, 5))
+def test_calls_of_any_length_come_to_the_same(raw, sending, at_once):
     events = timed(raw)
-    names, rows, states, _ = follow(events)
-    again = follow(events, at_once=at_once)
+    sent = told_of(events, sending)
+    names, rows, states, _ = follow(events, sent=sent)
+    again = follow(events, at_once=at_once, sent=sent)
     assert (names, rows, states.tobytes()) == (*again[:2], again[2].tobytes())
 
 
-@given(EVENTS)
-def test_flows_do_not_touch_each_other(raw):
+@given(EVENTS, SENT)
+def test_flows_do_not_touch_each_other(raw, sending):
     events = timed(raw)
-    _, rows, alone, _ = follow(events)
+    sent = told_of(events, sending)
+    _, rows, alone, _ = follow(events, sent=sent)
     twice = [event for event in events for _ in range(2)]
-    _, both_rows, states, _ = follow(twice, flows=[index % 2 for index in range(len(twice))])
+    flows = [index % 2 for index in range(len(twice))]
+    _, both_rows, states, _ = follow(twice, flows=flows, sent=[s for s in sent for _ in range(2)])
     assert states[0].tobytes() == states[1].tobytes() == alone[0].tobytes()
     assert sorted(both_rows) == sorted(rows + rows)
 

@@ -14,7 +14,7 @@ MANY = 400
 
 
 def told(packets, flows=None, at_once=1 << 30):
-    """The order of each (identification or None, packet, position), None if it is not believed."""
+    """Of each (identification or None, packet, position): its order or None, if it is believed."""
     senders = np.zeros(2, dtype=kernel.SENDER)
     found = []
     for first in range(0, len(packets), at_once):
@@ -32,9 +32,9 @@ def told(packets, flows=None, at_once=1 << 30):
             is_believed,
             senders,
         )
-        assert [each != kernel.UNKNOWN for each in orders] == [each[0] is not None for each in part]
         found += [
-            int(each) if told else None for each, told in zip(orders, is_believed, strict=True)
+            (None if each == kernel.UNKNOWN else int(each), bool(told))
+            for each, told in zip(orders, is_believed, strict=True)
         ]
     return found
 
@@ -61,15 +61,34 @@ def carried(packets, rng, loses=0.05, holds=0.05, copies=0.05):
     return [(place, number, at, start) for at, (_, (place, number, start)) in enumerate(arrivals)]
 
 
-NUMBERS = st.one_of(st.none(), st.integers(0, 40), st.integers(0, 65_535))
-PACKETS = st.lists(st.tuples(NUMBERS, st.integers(0, 3), st.integers(0, 50)), max_size=60)
+STEPS = st.sampled_from([None, 0, *[1] * 12, 2, 2, 3, 900, 1_025, -1, -3, -70, -16_385, 30_000])
+PACKETS = st.lists(st.tuples(STEPS, st.booleans(), st.integers(-3, 3)), max_size=120)
+
+
+def stepped(raw):
+    """Packets whose numbers are mostly one more than the highest before."""
+    packets, number, packet = [], 65_500, 0
+    for index, (step, is_same_packet, away) in enumerate(raw):
+        packet += not (is_same_packet and packets)
+        told = None if step is None else (number + step) % (1 << 16)
+        packets.append((told, packet, 32 * max(0, index + away)))
+        number += max(step or 0, 0)
+    return packets
 
 
 @given(PACKETS, st.integers(1, 70))
 def test_agrees_with_the_naive_twin(raw, at_once):
-    packets = [(number, 4 * index + packet, 32 * start)
-               for index, (number, packet, start) in enumerate(raw)]  # fmt: skip
+    packets = stepped(raw)
     assert told(packets, at_once=at_once) == orders_of(packets)
+
+
+def test_examples_are_believed_and_put_in_order():
+    """That the numbers above are such that there is something to agree on."""
+    raw = [(1, False, 0)] * 30 + [(-3, False, -3), (1, True, 0), (2, False, 0)]
+    *_, before, late, same, ahead = told(stepped(raw))
+    assert late == (before[0] - 3, True)
+    assert same == (late[0], True)
+    assert ahead == (before[0] + 3, True)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -79,7 +98,11 @@ def test_a_sender_that_counts_is_put_in_order_whatever_the_link_does(seed):
     came = carried(packets, rng)
     orders = told([each[1:] for each in came])
     assert orders == orders_of([each[1:] for each in came])
-    believed = [(order, place) for order, (place, *_) in zip(orders, came, strict=True) if order]
+    believed = [
+        (order, place)
+        for (order, is_believed), (place, *_) in zip(orders, came, strict=True)
+        if is_believed
+    ]
     assert len(believed) > MANY // 2
     assert len({order - place for order, place in believed}) == 1
 
@@ -92,12 +115,12 @@ def test_a_sender_that_counts_is_put_in_order_whatever_the_link_does(seed):
 def test_a_sender_that_does_not_count_is_never_believed(number):
     rng = random.Random(5)
     packets = [(number(rng, index), index, 64 * index) for index in range(5_000)]
-    assert set(told(packets)) == {None}
+    assert {is_believed for _, is_believed in told(packets)} == {False}
 
 
 def test_frames_of_one_packet_have_one_order():
     packets = [(index // 3, index // 3, 32 * index) for index in range(300)]
-    orders = told(packets)
+    orders = [order for order, is_believed in told(packets) if is_believed]
     assert orders[-6:] == [orders[-4]] * 3 + [orders[-1]] * 3
     assert orders[-1] == orders[-4] + 1
 
@@ -107,8 +130,19 @@ def test_a_sender_that_begins_anew_is_not_taken_for_late():
     for anew in (9_000, 15_000, 30_000, 60_000):
         packets = [(10_000 + index, index, 64 * index) for index in range(100)]
         packets += [(anew + index, 100 + index, 6_400 + 64 * index) for index in range(100)]
-        orders = told(packets)
+        orders = [order for order, _ in told(packets)]
         assert orders[16:] == sorted(set(orders[16:])), anew
+
+
+def test_a_sender_that_no_longer_counts_is_soon_believed_no_more():
+    """As when another stream begins on the socket, however long this one was alone before."""
+    rng = random.Random(9)
+    packets = [(index % (1 << 16), index, 64 * index) for index in range(50_000)]
+    at = len(packets)
+    packets += [(rng.randrange(1 << 16), at + index, 64 * (at + index)) for index in range(2_000)]
+    believed = [is_believed for _, is_believed in told(packets)]
+    assert all(believed[100:at])
+    assert not any(believed[at + 200 :])
 
 
 def test_flows_do_not_touch_each_other():
