@@ -1,8 +1,8 @@
 """What became of a frame that is not the first of its bytes, or that comes late.
 
-Where the order of sending is known it decides: what was sent before the frame that showed a gap is
-the original, and late; what was sent behind it was sent again; a packet that comes once more is a
-copy. Where it is not known, what was asked for was sent again.
+Where the order of sending is known it decides: what was sent before the frame that showed a gap, or
+together with it, is the original, and late; what was sent behind it was sent again; a packet that
+comes once more is a copy. Where it is not known, what was asked for was sent again.
 """
 
 from typing import Any
@@ -26,6 +26,8 @@ FIRST, RESENT, REORDERED, DUPLICATE, EARLIER, LATE = range(6)
 before; before the first that this capture holds; late, and its place was filled before it came, or
 the receiver had gone on without it."""
 FATES = 6
+RECENT_FRAMES = 64
+"""By which it is told how many frames overtook one that is new all the same."""
 NO_FATE = 255
 
 TOLD = np.dtype(
@@ -58,6 +60,8 @@ FLOW = np.dtype(
         ("alone_bytes", "<i8"),  # sent again, of no gap: the one who asked is not heard here
         ("order", "<i8"),  # of the packet that was sent last so far
         ("packet", "<i8"),  # that one
+        ("recent_orders", "<i8", (RECENT_FRAMES,)),  # of the last frames, by number of arrival
+        ("recent_ns", "<i8", (RECENT_FRAMES,)),
     ]
 )
 
@@ -84,11 +88,13 @@ def _is_late(flow: int, state: Any, start: int, end: int, gaps: Any, control: An
 
 
 @kernel
-def _fate_by_order(state: Any, gap: Any, has_filled: bool, order: int, packet: int) -> int:
+def _fate_by_order(
+    state: Any, gap: Any, has_filled: bool, order: int, packet: int, start: int
+) -> int:
     """Fate of a frame of a gap, where it is known when it was sent."""
-    if is_copy(gap, order, packet):
+    if is_copy(gap, order, packet, start):
         return DUPLICATE
-    if order >= gap["order"]:
+    if order > gap["order"]:
         # What was sent again twice may come in any order; of many packets the first are forgotten.
         is_told = has_filled or gap["seen"] <= SEEN_KEPT or _is_newest(state, order, packet)
         return RESENT if is_told else DUPLICATE
@@ -97,6 +103,36 @@ def _fate_by_order(state: Any, gap: Any, has_filled: bool, order: int, packet: i
     if has_filled:
         return REORDERED
     return LATE if gap["repaired_bytes"] or was_passed(gap) else DUPLICATE
+
+
+@kernel
+def _note_disorder(state: Any, told: Any, extent: int) -> None:
+    told["extent"] = extent
+    state["reordered_ns_max"] = max(state["reordered_ns_max"], told["late_ns"])
+    state["extent_max"] = max(state["extent_max"], extent)
+    state["extent_sum"] += extent
+
+
+@kernel
+def new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, told: Any) -> int:
+    """Fate of a frame behind `hwm`: what was sent again may have overtaken it."""
+    if not is_believed or order >= state["order"]:
+        return FIRST
+    kept = min(state["arrivals"] - 1, RECENT_FRAMES)
+    for behind in range(kept, 0, -1):
+        place = (state["arrivals"] - behind) % RECENT_FRAMES
+        if state["recent_orders"][place] > order:
+            told["late_ns"] = time_ns - state["recent_ns"][place]
+            _note_disorder(state, told, behind)
+            return REORDERED
+    return FIRST
+
+
+@kernel
+def note_frame(state: Any, time_ns: int, order: int) -> None:
+    """A frame came by, and its fate is known."""
+    place = state["arrivals"] % RECENT_FRAMES
+    state["recent_orders"][place], state["recent_ns"][place] = order, time_ns
 
 
 @kernel
@@ -110,10 +146,7 @@ def _fill_by(fate: int, state: Any, gap: Any, time_ns: int, told: Any) -> bool:
         gap["late_bytes"] += gap["filled_now"]
     told["late_ns"] = time_ns - gap["opened_ns"]
     if fate == REORDERED:
-        told["extent"] = state["arrivals"] - gap["opened_at"]
-        state["reordered_ns_max"] = max(state["reordered_ns_max"], told["late_ns"])
-        state["extent_max"] = max(state["extent_max"], told["extent"])
-        state["extent_sum"] += told["extent"]
+        _note_disorder(state, told, state["arrivals"] - gap["opened_at"])
     return bool(gap["cause"] == BEFORE_CAPTURE and is_missing)
 
 
@@ -138,13 +171,13 @@ def place(
         return RESENT, False
     is_order_known = is_believed and gaps[at]["order"] != UNKNOWN
     if is_order_known:
-        fate = _fate_by_order(state, gaps[at], filled >= 0, order, packet)
+        fate = _fate_by_order(state, gaps[at], filled >= 0, order, packet, start)
     elif filled < 0:
         fate = LATE if _is_late(flow, state, start, end, gaps, control) else DUPLICATE
     else:
         fate = RESENT if gaps[filled]["nak_count"] else REORDERED
     if at >= 0 and order != UNKNOWN:
-        remember(gaps[at], order, packet)
+        remember(gaps[at], order, packet, start, end)
     if filled < 0 or fate == DUPLICATE:
         return fate, False
     return fate, _fill_by(fate, state, gaps[filled], time_ns, told)

@@ -39,13 +39,15 @@ GAP = np.dtype(
         ("first_filled_ns", "<i8"),  # 0 if no piece was
         ("filled_ns", "<i8"),  # when the last piece was; 0 if none was
         ("passed_ns", "<i8"),  # when a status message told a position behind it; 0 if none did
-        ("order", "<i8"),  # what was sent before it is an original; UNKNOWN if none can be told
+        ("order", "<i8"),  # up to which all are originals; UNKNOWN if none can be told
         ("filled_now", "<i8"),  # bytes, by the event that filled last
         ("late_bytes", "<i8"),  # of it that came late; none was here before
         ("repaired_bytes", "<i8"),  # that came again, likewise
         ("seen", "<i8"),  # packets with these bytes so far
         ("orders", "<i8", (SEEN_KEPT,)),  # of the last of them
         ("packets", "<i8", (SEEN_KEPT,)),
+        ("starts", "<i8", (SEEN_KEPT,)),  # of the frames in each, so far
+        ("ends", "<i8", (SEEN_KEPT,)),
     ]
 )
 PIECE = np.dtype([("gap", "<i8"), ("start", "<i8"), ("end", "<i8")])
@@ -199,19 +201,24 @@ def was_passed(gap: Any) -> bool:
 
 
 @kernel
-def remember(gap: Any, order: int, packet: int) -> None:
+def remember(gap: Any, order: int, packet: int, start: int, end: int) -> None:
     """A frame of a gap's bytes came by."""
-    if gap["seen"] and gap["packets"][(gap["seen"] - 1) % SEEN_KEPT] == packet:
+    place = (gap["seen"] - 1) % SEEN_KEPT
+    if gap["seen"] and gap["packets"][place] == packet:
+        gap["starts"][place] = min(gap["starts"][place], start)
+        gap["ends"][place] = max(gap["ends"][place], end)
         return
     place = gap["seen"] % SEEN_KEPT
     gap["orders"][place], gap["packets"][place] = order, packet
+    gap["starts"][place], gap["ends"][place] = start, end
     gap["seen"] += 1
 
 
 @kernel
-def is_copy(gap: Any, order: int, packet: int) -> bool:
-    """Whether the gap remembers another packet with the same order."""
+def is_copy(gap: Any, order: int, packet: int, start: int) -> bool:
+    """Whether the gap remembers another packet with the same order and these bytes."""
     for place in range(min(gap["seen"], SEEN_KEPT)):
-        if gap["orders"][place] == order and gap["packets"][place] != packet:
+        is_same = gap["orders"][place] == order and gap["packets"][place] != packet
+        if is_same and gap["starts"][place] <= start < gap["ends"][place]:
             return True
     return False

@@ -12,7 +12,7 @@ on without. Memory is bounded: pieces that no receiver can still wait for are gi
 from typing import Any
 
 from harness.kernel import kernel
-from reports.analysis.fate_kernel import FIRST, NO_FATE, place
+from reports.analysis.fate_kernel import NO_FATE, new_bytes, note_frame, place
 from reports.analysis.gap_kernel import (
     BEFORE_CAPTURE,
     BEHIND_CAPTURE,
@@ -59,7 +59,7 @@ def _on_nak(
             add_piece(index, max(start, gap["start"]), again_end, gaps, pieces, control)
     if last_matched < 0:
         cause = BEHIND_CAPTURE
-        order = state["order"] + 1 if state["order"] != UNKNOWN else UNKNOWN
+        order = state["order"]
         if state["is_known"] == 0 or end > state["hwm"]:
             # Its originals may still be on their way.
             cause, order = BEFORE_CAPTURE, UNKNOWN
@@ -134,16 +134,18 @@ def follow(
             _advance(flow, state, start, end, time_ns, order, gaps, pieces, control)
         else:
             state["arrivals"] += 1
-            fate = FIRST
             is_new = _advance(flow, state, start, end, time_ns, order, gaps, pieces, control)
             filled = -1
             if control[PIECES]:
                 filled = fill(flow, state["arrivals"], start, end, time_ns, gaps, pieces, control)
-            if not is_new:
+            if is_new:
+                fate = new_bytes(state, time_ns, order, is_believed[index], about)
+            else:
                 fate, is_new = place(
                     flow, state, start, end, time_ns, order, is_believed[index], packet, filled,
                     about, gaps, control,
                 )  # fmt: skip
+            note_frame(state, time_ns, order)
             about["fate"], about["is_new"] = fate, is_new
             state["frames"][fate] += 1
             state["bytes"][fate] += end - start

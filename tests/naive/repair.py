@@ -27,9 +27,12 @@ class Gap:
     def was_missing(self):
         return not self.naks or self.filled_words * WORD <= self.end - self.start
 
-    def remember(self, order, packet):
-        if not self.seen or self.seen[-1][1] != packet:
-            self.seen.append((order, packet))
+    def remember(self, order, packet, start, end):
+        if self.seen and self.seen[-1][1] == packet:
+            before, _, first, last = self.seen[-1]
+            self.seen[-1] = before, packet, min(first, start), max(last, end)
+        else:
+            self.seen.append((order, packet, start, end))
 
     def row(self):
         came_late = self.repaired_words == 0 and self.cause == BEFORE
@@ -42,7 +45,7 @@ class Gap:
 def follow(events, sent=None):
     """(fate of each frame, rows of the gaps, messages' worth of new frames)."""
     low = hwm = newest = None
-    gaps, fates, new_count = [], [], 0
+    gaps, fates, came, new_count = [], [], [], 0
     for (kind, time_ns, start, end), (order, is_believed, packet) in zip(
         events, sent or [(None, False, None)] * len(events), strict=True
     ):
@@ -65,22 +68,27 @@ def follow(events, sent=None):
         if kind == "frame":
             touched = _fill(gaps, time_ns, len(fates), start, end)
             if is_first:
-                fate, is_new = "first", True
+                is_overtaken = is_believed and any(other > order for other in came if other)
+                fate, is_new = ("reordered" if is_overtaken else "first"), True
             elif not touched and end <= low:
                 fate, is_new = "earlier", True
             else:
                 has_copies = "duplicate" in fates
                 is_here = [gap for gap in gaps if gap.start < end and gap.end > start]
-                told = touched, is_here, len(fates), order, is_believed, packet, newest, has_copies
-                fate, is_new = _place(*told)
+                told = touched, is_here, len(fates), start, end, has_copies
+                sending = order, is_believed, packet, newest
+                fate, is_new = _place(*told, *sending)
             fates.append(fate)
+            came.append(order)
             new_count += is_new
         if order is not None and (newest is None or order > newest[0]):
             newest = order, packet
     return fates, [gap.row() for gap in gaps], new_count
 
 
-def _place(touched, is_here, number, order, is_believed, packet, newest, has_copies):
+def _place(
+    touched, is_here, number, start, end, has_copies, order, is_believed, packet, newest
+):  # fmt: skip
     """Fate of a frame below the highest, and whether its bytes are new."""
     asked = [gap for gap in touched if gap.naks]
     best = ([gap for gap in asked or touched if gap.cause == BEFORE] or asked or touched)[:1]
@@ -90,13 +98,13 @@ def _place(touched, is_here, number, order, is_believed, packet, newest, has_cop
         return ("resent" if is_newest else "duplicate"), False
     is_told = is_believed and found[0].order is not None
     if is_told:
-        fate = _fate_by_order(found[0], bool(touched), order, packet, is_newest)
+        fate = _fate_by_order(found[0], bool(touched), order, packet, start, is_newest)
     elif not touched:
         fate = "late" if _is_late(is_here, number, has_copies) else "duplicate"
     else:
         fate = "resent" if asked else "reordered"
     if found and order is not None:
-        found[0].remember(order, packet)
+        found[0].remember(order, packet, start, end)
     if not touched or fate == "duplicate":
         return fate, False
     if best[0].was_missing():
@@ -107,10 +115,11 @@ def _place(touched, is_here, number, order, is_believed, packet, newest, has_cop
     return fate, best[0].cause == BEFORE and best[0].was_missing()
 
 
-def _fate_by_order(gap, has_filled, order, packet, is_newest):
-    if any(each == order and other != packet for each, other in gap.seen[-8:]):
-        return "duplicate"
-    if order >= gap.order:
+def _fate_by_order(gap, has_filled, order, packet, start, is_newest):
+    for each, other, first, last in gap.seen[-8:]:
+        if each == order and other != packet and first <= start < last:
+            return "duplicate"
+    if order > gap.order:
         is_told = has_filled or len(gap.seen) <= 8 or is_newest
         return "resent" if is_told else "duplicate"
     if gap.cause != BEFORE:
@@ -159,7 +168,7 @@ def _ask(gaps, hwm, time_ns, start, end, newest):
     matched = [gap for gap in gaps if gap.start < end and gap.end > start]
     if not matched:
         seen = hwm is not None and end <= hwm
-        order = newest[0] + 1 if seen and newest else None
+        order = newest[0] if seen and newest else None
         gap = Gap(start, end, time_ns, BEHIND if seen else BEFORE, order)
         gap.naks = 1
         gaps.append(gap)

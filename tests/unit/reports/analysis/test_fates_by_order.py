@@ -110,3 +110,22 @@ def test_a_late_original_that_was_asked_for_in_vain_was_not_lost(tmp_path):
     fates, flow = told_of(tmp_path, *packets, asked(40, 32 * 30, 32), late, repair)
     assert fates[-2:] == ["reordered", "resent"]
     assert (flow["reordered_frames"], flow["loss_amplification"]) == (1, None)
+
+
+def test_frames_of_one_datagram_that_travelled_apart_are_originals(tmp_path):
+    """As a middlebox sends them that strikes one of them: all have the datagram's number."""
+    packets = in_turn(40)
+    first, last = (numbered(at, made.data(32 * at), 140) for at in (40, 42))
+    late = numbered(60, made.data(32 * 41), 140)
+    fates, _ = told_of(tmp_path, *packets, first, last, asked(45, 32 * 41, 32), late, late)
+    assert fates[-3:] == ["first", "reordered", "duplicate"]
+
+
+def test_new_bytes_that_a_repair_overtook_are_out_of_order(tmp_path):
+    packets = in_turn(40)
+    del packets[30]
+    repair = numbered(41, made.data(32 * 30), 141)
+    overtaken = numbered(42, made.data(32 * 40), 140)
+    fates, flow = told_of(tmp_path, *packets, asked(40, 32 * 30, 32), repair, overtaken)
+    assert fates[-2:] == ["resent", "reordered"]
+    assert (flow["reordered_extent_max"], flow["reordered_ns_max"]) == (1, 20_000)
