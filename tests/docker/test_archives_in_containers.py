@@ -1,0 +1,30 @@
+"""Archives in containers: two that speak to each other over a bad link, judged as anywhere else."""
+
+import pytest
+
+from harness.artifact.run_dir import SuiteDir
+from harness.orchestrate import privileges
+from harness.orchestrate.runner import run_suite
+from harness.verdict.judge import judge
+from harness.verdict.outcome import Outcome
+from harness.verdict.recording import EQUAL
+from tests.netns.test_archives import SCENARIOS
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+FLAGS_AT = 5
+
+
+@pytest.mark.skipif(bool(privileges.missing()), reason="files of containers are root's: run as it")
+def test_a_copy_over_a_bad_link_is_the_stream_and_one_byte_more_or_less_is_not(image, tmp_path):
+    file = SCENARIOS / "replicate-over-bad-link.yaml"
+    result = run_suite([file], seeds=1, out=tmp_path, fidelity="compose")
+    (run,) = SuiteDir(result.suite_dir).runs()
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.PASS, verdict.reason
+    assert sum(each.name == EQUAL for each in verdict.checks) == 2
+    first = run.host("a").archive / "0-0.rec"
+    content = bytearray(first.read_bytes())
+    content[FLAGS_AT] ^= 1
+    first.write_bytes(content)
+    found = [each.outcome for each in judge(run.path).checks if each.name == EQUAL]
+    assert sorted(found) == [Outcome.FAIL, Outcome.PASS]
