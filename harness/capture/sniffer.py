@@ -72,7 +72,7 @@ class Settling:
             return
         taken, received = int(found[1]), int(found[2])
         self._has_all = taken >= received
-        if self._taken not in (-1, taken):
+        if taken != self._taken:
             self._until_s = min(now_s + SETTLE_S, self._last_s)
         self._taken = taken
 

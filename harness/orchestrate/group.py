@@ -17,5 +17,8 @@ def kill(pid: int) -> None:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a child of this process has ended; it is not reaped by this."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    """Whether a child of this process has ended and waits to be reaped; not reaped by this."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False

@@ -99,19 +99,26 @@ class Children:
 
     def reap(self, *_: object) -> None:
         """Collect every child that has ended, also those that others left to process 1."""
-        while True:
-            try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if ended is None:
-                return
-            if ended.si_pid in self._alive:
-                # Now, while its number is its own: once reaped it may become anybody's.
-                self.signal(ended.si_pid, signal.SIGKILL, group=True)
-            pid, status = os.waitpid(ended.si_pid, 0)
-            self._alive.discard(pid)
-            self._codes[pid] = os.waitstatus_to_exitcode(status)
+        # As a handler it would come in between, and take the child that is being looked at.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        try:
+            while (pid := self._ended_child()) is not None:
+                if pid in self._alive:
+                    # Now, while its number is its own: once reaped it may become anybody's.
+                    self.signal(pid, signal.SIGKILL, group=True)
+                pid, status = os.waitpid(pid, 0)
+                self._alive.discard(pid)
+                self._codes[pid] = os.waitstatus_to_exitcode(status)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _ended_child(self) -> int | None:
+        """A child that has ended and is not reaped yet."""
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return None
+        return None if ended is None else ended.si_pid
 
     def spawn(self, argv: list[str], env: Mapping[str, str], log: str) -> int:
         Path(log).parent.mkdir(parents=True, exist_ok=True)

@@ -71,7 +71,6 @@ class ForkedProcess:
 
     def poll(self) -> int | None:
         if self._code is None and self._ended(0.0):
-            group.kill(self.pid)
             self._code = self._family.ask({"do": "poll", "pid": self.pid})["code"]
             os.close(self._handle)
         return self._code

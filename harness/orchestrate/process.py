@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -113,13 +114,15 @@ class LocalProcess:
         return code
 
     def tell(self, number: int) -> None:
-        self._popen.send_signal(number)
+        # Not by Popen, which would reap it if it has ended, and leave its group.
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        self._popen.terminate()
+        self.tell(signal.SIGTERM)
 
     def kill(self) -> None:
-        if self._popen.returncode is None:
+        if self.poll() is None:
             group.kill(self.pid)
         self._popen.wait()
 

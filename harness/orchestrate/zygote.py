@@ -32,6 +32,8 @@ import traceback
 from collections.abc import Collection
 from typing import Any, NoReturn
 
+from harness.orchestrate import group
+
 Message = dict[str, Any]
 
 MESSAGE_BYTES_MAX = 1 << 20
@@ -76,9 +78,10 @@ class Zygote:
 
     def _poll(self, pid: int) -> int | None:
         if pid not in self._codes:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended == 0:
+            if not group.has_ended(pid):
                 return None
+            group.kill(pid)
+            _, status = os.waitpid(pid, 0)
             self._codes[pid] = os.waitstatus_to_exitcode(status)
         return self._codes[pid]
 

@@ -185,9 +185,7 @@ class _Machine:
     def wait(self) -> None:
         """Wait for the kernel's end, or for a limit, which ends it."""
         started_s = time.monotonic()
-        # Not reaped before the end: until then its number, and its group's, is surely its own.
-        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        while os.waitid(os.P_PID, self._popen.pid, options) is None:
+        while not self._has_ended():
             past_s = time.monotonic() - started_s
             if past_s > BOOT_TIMEOUT_S and not self._up.is_set():
                 self.problem = f"the kernel was not up after {BOOT_TIMEOUT_S:g} s"
@@ -198,6 +196,14 @@ class _Machine:
             if len(self.signals) > 1:
                 return
             time.sleep(POLL_S)
+
+    def _has_ended(self) -> bool:
+        """Whether the kernel has; not reaped yet, its number and its group's are its own."""
+        try:
+            options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self._popen.pid, options) is not None
+        except ChildProcessError:
+            return True
 
     def last_words(self) -> str:
         """The end of what the kernel said, read while the folder is there."""

@@ -141,8 +141,10 @@ def _copy(source: int, console: int) -> None:
 
 def _pass_signals(console: int, running: subprocess.Popen[bytes]) -> None:
     while word := os.read(console, 1):
-        if word in SIGNALS:
-            running.send_signal(SIGNALS[word])
+        # Not by Popen, which would reap it: until then its number is surely its own.
+        if word in SIGNALS and running.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(running.pid, SIGNALS[word])
 
 
 def power_off() -> None:

@@ -177,7 +177,9 @@ def gap_row(gap: Any) -> dict[str, Any]:
     asked, filled = int(gap["first_nak_ns"]), int(gap["filled_ns"])
     is_whole = bool(gap["is_whole"])
     if is_whole:
-        came_late = gap["repaired_bytes"] == 0 and gap["cause"] == gap_kernel.BEFORE_CAPTURE
+        is_here = gap["cause"] == gap_kernel.BEFORE_CAPTURE
+        came_by_itself = not asked or gap["late_bytes"] > 0
+        came_late = is_here and gap["repaired_bytes"] == 0 and came_by_itself
         outcome = "reordered" if came_late else "repaired"
     else:
         outcome = "passed" if gap["passed_ns"] else "open"

@@ -41,6 +41,8 @@ LATE_MAX = 1 << 14
 """Packets that a late one may be behind: half of what 16 bits can tell, the rest is doubtful."""
 OVERTAKEN_MAX = 64
 """Packets that may overtake new bytes of the stream; an older number is of another count."""
+DATAGRAM_MAX = 1 << 16
+"""Bytes of the stream that one datagram may hold, at most."""
 STEPS_MIN = 16
 """Before numbers are believed."""
 ODD_SHARE = 8
@@ -69,7 +71,8 @@ def _weigh(sender: Any, identification: int, start: int) -> int:
             sender["odd"] += 1
         sender["order"], sender["start"] = order, start
     elif step == 0:
-        if start != sender["start"]:
+        # A middlebox may send frames of one datagram apart from each other.
+        if abs(start - sender["start"]) >= DATAGRAM_MAX:
             sender["odd"] += 1
     elif step < -LATE_MAX or (start > sender["high"] and step < -OVERTAKEN_MAX):
         # A new count: a sender that began anew, or one that does not count at all.

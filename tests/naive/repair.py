@@ -35,7 +35,8 @@ class Gap:
             self.seen.append((order, packet, start, end))
 
     def row(self):
-        came_late = self.repaired_words == 0 and self.cause == BEFORE
+        by_itself = not self.naks or self.late_words > 0
+        came_late = self.repaired_words == 0 and self.cause == BEFORE and by_itself
         repaired = "reordered" if came_late else "repaired"
         left = "open" if self.passed_ns is None else "passed"
         outcome = repaired if self.is_whole else left

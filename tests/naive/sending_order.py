@@ -28,7 +28,7 @@ def orders_of(packets):
                 latest = index
             elif ahead == 0:
                 order = orders[latest]
-                odd += start != packets[latest][2]
+                odd += abs(start - packets[latest][2]) >= 1 << 16
             elif behind > LATE_MAX or (start > highest and behind > OVERTAKEN_MAX):
                 order, odd, latest = orders[latest] + ahead, odd + 1, index
             else:

@@ -58,7 +58,7 @@ def test_a_capture_that_takes_nothing_is_waited_for_no_longer_than_a_block_lasts
     for told in ((), (so_far(19, 20), so_far(19, 20))):
         settling = sniffer.Settling(100.0)
         for line in told:
-            settling.hear(line, 100.5)
+            settling.hear(line, 100.0)
         assert not settling.is_over(100.0 + sniffer.SETTLE_S - 0.01)
         assert settling.is_over(100.0 + sniffer.SETTLE_S)
 
@@ -117,3 +117,10 @@ def test_there_are_no_statistics_before_the_end():
     assert sniffer.statistics(LISTENING) is None
     assert sniffer.statistics(LISTENING + END.splitlines()[0]) is None
     assert sniffer.statistics("") is None
+
+
+def test_the_first_answer_may_tell_that_a_block_was_just_taken():
+    settling = sniffer.Settling(100.0)
+    settling.hear(so_far(9, 11), 100.6)
+    assert not settling.is_over(100.6 + sniffer.SETTLE_S - 0.01)
+    assert settling.is_over(100.6 + sniffer.SETTLE_S)

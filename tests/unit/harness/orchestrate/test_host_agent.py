@@ -178,3 +178,34 @@ def test_gives_up_a_connection_that_sends_rubbish_and_takes_the_next(agent, cont
 def test_missing_agent_is_an_error_of_the_lab(tmp_path):
     with pytest.raises(LabError, match=r"no agent listens for a after 0\.05 s"):
         agent_link.connect(tmp_path, PLACE, 0.05)
+
+
+ORPHANS = """
+import ctypes, signal, sys
+from harness.orchestrate.host_agent import Children
+
+ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER, as process 1 is
+children = Children()
+signal.signal(signal.SIGCHLD, children.reap)
+for index in range(60):
+    pid = children.spawn(["sh", "-c", "sleep 60 & sleep 60 & sleep 60 & exit 0"], {}, sys.argv[1])
+    while children.code(pid) is None:
+        pass
+for index in range(60):
+    for each in range(4):
+        children.spawn(["sleep", "60"], {}, sys.argv[1])
+    children.kill_all()
+print("all reaped")
+"""
+
+
+def test_orphans_that_end_while_their_leader_is_reaped_do_not_disturb_it(tmp_path):
+    """The handler comes in between: it once took the child that was being looked at."""
+    done = subprocess.run(
+        [sys.executable, "-c", ORPHANS, str(tmp_path / "log")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S * 3,
+    )
+    assert (done.returncode, done.stdout) == (0, "all reaped\n"), done.stderr

@@ -148,3 +148,23 @@ def test_waiting_for_an_end_reaps_as_asking_does(start):
     assert running.wait(0.0) is None
     assert running.wait(WAIT_S) == 5
     assert running.wait(WAIT_S) == 5
+
+
+@pytest.mark.parametrize("end", ["terminate", "kill", "tell"])
+def test_what_a_process_left_behind_ends_however_it_is_told_to(start, tmp_path, end):
+    running = start("sleep 600 & echo $! > child; exit 0")
+    wait_for(lambda: group.has_ended(running.pid))
+    child = int((tmp_path / "child").read_text())
+    if end == "tell":
+        running.tell(signal.SIGUSR1)
+    else:
+        getattr(running, end)()
+    running.kill()
+    wait_for(lambda: not is_alive(child))
+
+
+def test_a_child_that_somebody_else_reaped_has_ended(start):
+    running = start("exit 0")
+    os.waitpid(running.pid, 0)
+    assert running.poll() == 0
+    running.kill()

@@ -129,3 +129,13 @@ def test_new_bytes_that_a_repair_overtook_are_out_of_order(tmp_path):
     fates, flow = told_of(tmp_path, *packets, asked(40, 32 * 30, 32), repair, overtaken)
     assert fates[-2:] == ["resent", "reordered"]
     assert (flow["reordered_extent_max"], flow["reordered_ns_max"]) == (1, 20_000)
+
+
+def test_what_was_asked_for_and_came_as_new_was_repaired(tmp_path):
+    """As where a capture begins in the middle of a repair."""
+    begin = [made.packet(made.START_NS - 1_000, made.setup()), *in_turn(1)]
+    (tmp_path / "made.pcap").write_bytes(
+        made.pcap([*begin, asked(1, 32, 32), numbered(2, made.data(32), 101)])
+    )
+    (gap,) = analyze([str(tmp_path / "made.pcap")]).gaps.to_pylist()
+    assert (gap["position"], gap["outcome"]) == (32, "repaired")

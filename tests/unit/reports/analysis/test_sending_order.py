@@ -125,6 +125,14 @@ def test_frames_of_one_packet_have_one_order():
     assert orders[-1] == orders[-4] + 1
 
 
+def test_a_middlebox_that_sends_frames_of_a_datagram_apart_takes_no_trust_away():
+    packets = []
+    for number in range(2_000):
+        frames = [1_440 * number + 480 * index for index in range(3)]
+        packets += [(number, 3 * number + index, start) for index, start in enumerate(frames)]
+    assert all(is_believed for _, is_believed in told(packets)[100:])
+
+
 def test_a_sender_that_begins_anew_is_not_taken_for_late():
     """A new socket counts from anywhere, also from little below."""
     for anew in (9_000, 15_000, 30_000, 60_000):
