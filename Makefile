@@ -53,6 +53,7 @@ nightly: lint test ## the slow round: without the JIT, with bounds checks, many 
 	@$(BIN)/python -m tests.scenarios
 	@$(BIN)/windtunnel run --fidelity netns --seeds 10
 	@$(BIN)/python -m tests.soak.same_bytes
+	@$(BIN)/python -m tests.soak.told_fates
 	@$(BIN)/python -m tests.soak.side_by_side
 	@$(BIN)/python -m tests.soak.clean_runs
 	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2

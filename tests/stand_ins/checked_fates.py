@@ -51,8 +51,8 @@ def check_joined_fates(made: RunDir, folder: Path) -> list[dict[str, Any]]:
     return came
 
 
-def check_inferred_fates(made: RunDir, folder: Path, came: list[dict[str, Any]]) -> None:
-    """That the capture of b alone tells the same of nearly all frames that came there."""
+def agreements(made: RunDir, folder: Path, came: list[dict[str, Any]]) -> list[bool]:
+    """Of each frame that came to b, whether the capture of b alone tells the same fate."""
     alone = fates(folder / "one", made.capture("b"))
     seen = {
         (each["record_at"], each["frame_index"]): each["fate"]
@@ -60,5 +60,10 @@ def check_inferred_fates(made: RunDir, folder: Path, came: list[dict[str, Any]])
         if each["record_at"] is not None
     }
     assert {each["basis"] for each in alone} == {"inferred"}
-    agreed = [seen[each["record_at"], each["frame_index"]] == each["fate"] for each in came]
+    return [seen[each["record_at"], each["frame_index"]] == each["fate"] for each in came]
+
+
+def check_inferred_fates(made: RunDir, folder: Path, came: list[dict[str, Any]]) -> None:
+    """That the capture of b alone tells the same of nearly all frames that came there."""
+    agreed = agreements(made, folder, came)
     assert sum(agreed) >= ONE_POINT_SHARE * len(agreed)

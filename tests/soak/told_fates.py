@@ -1,0 +1,61 @@
+"""What captures tell of each frame is what the middlebox decided, where a scenario strikes DATA.
+
+    python -m tests.soak.told_fates [SCENARIO ...] [--out FOLDER]
+
+Over real sockets, with less traffic than the files order. Captures of both ends must agree with the
+decisions about every frame, that of the receiver alone with at least 99.9 % of them. Exits with 1
+if any does not.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.netns.test_fates_of_frames import made_run
+from tests.stand_ins.checked_fates import ONE_POINT_SHARE, agreements, check_joined_fates
+
+SCENARIOS = (
+    "loss/reliable-2pct", "loss/unreliable-2pct", "loss/gilbert-elliott", "loss/four-state",
+    "loss/range-first-pass", "loss/range-first-three-passes", "loss/last-frame-of-term",
+    "loss/nak-only", "copies/data", "copies/stale-data", "order/across-term-change",
+    "order/displacement", "order/past-gap-fill", "order/past-nak-delay",
+    "reorder/reliable-swap-and-hold", "matrix/loss", "matrix/loss-unreliable", "matrix/reorder",
+    "exam/disorder", "exam/bursts", "exam/unreliable-late",
+)  # fmt: skip
+
+
+def share_told(name: str, folder: Path) -> tuple[int, float]:
+    """Frames that came, and the share of them of which one capture tells what two do."""
+    made = made_run(name, folder)
+    agreed = agreements(made, folder, check_joined_fates(made, folder))
+    return len(agreed), sum(agreed) / len(agreed)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.soak.told_fates", description=__doc__)
+    parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args()
+    wrong = 0
+    for name in options.scenarios:
+        folder = Path(tempfile.mkdtemp(prefix="windtunnel-fates-", dir=options.out))
+        try:
+            frames, share = share_told(name, folder)
+        except AssertionError as error:
+            wrong += 1
+            print(f"{name}: two captures differ from the decisions: {error}; {folder}", flush=True)
+            continue
+        is_enough = share >= ONE_POINT_SHARE
+        wrong += not is_enough
+        print(f"{name}: {frames} frames, one capture tells {share:.3%}", flush=True)
+        if is_enough:
+            shutil.rmtree(folder)
+        else:
+            print(f"  at least {ONE_POINT_SHARE:.1%} are wanted; {folder}", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
