@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from harness.scenario.chance import Chain
 from harness.scenario.fault import ANY, COUNT_MAX
 from harness.scenario.fault_case import CountCase, FaultCase, WhenCase
 from harness.scenario.units import format_bytes, format_duration, format_share
@@ -58,8 +57,7 @@ def choice_lines(fault: FaultCase, stream_ids: list[int]) -> Iterator[str]:
         if getattr(fault, name) != CountCase():
             yield f"{name} {_counted(getattr(fault, name))}"
     if fault.chance != "independent":
-        burst_length = Chain(fault.chance, fault.chance_ppb).burst_length
-        yield f"in bursts of {burst_length:.1f} in the mean ({fault.chance})"
+        yield f"in bursts of {fault.chain.burst_length:.1f} in the mean ({fault.chance})"
     if fault.when is not None:
         yield _time(fault.when, stream_ids)
 

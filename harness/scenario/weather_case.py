@@ -45,11 +45,6 @@ class LossCase(Part):
         """Mean length of an unbroken run of losses, in packets."""
         return self.chain.burst_length
 
-    @property
-    def variance(self) -> float:
-        """Of the count of losses, per packet, over many packets."""
-        return self.chain.variance
-
 
 class WeatherCase(Part):
     """The weather of one link direction; 0 and None mean that there is none of it."""
