@@ -84,8 +84,13 @@ class Aeron(Additions):
     @property
     def failure(self) -> str:
         """Why it closed by itself; empty otherwise."""
-        why = self._conductor.termination
+        why = self.termination
         return "" if why is None else str(why)
+
+    @property
+    def termination(self) -> ClientTerminatedError | None:
+        """The error that closed it by itself; None otherwise."""
+        return self._conductor.termination
 
     def _run(self) -> None:
         while not self._stopping.wait(self.context.idle_sleep_ns / 1e9):

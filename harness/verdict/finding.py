@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
 
-from harness.verdict.kind import Kind
+from harness.verdict.kind import OF_A_BROKEN_RUN, Kind
 from harness.verdict.outcome import Outcome
 
 _A = TypeVar("_A")
@@ -45,7 +45,7 @@ class Finding:
     "A violation proven by the bytes themselves, which no broken gate can excuse."
     excuses: bool = True
     "Of a gate that is broken: whether a violation seen behind it may be its doing."
-    excuses_kinds: frozenset[Kind] = frozenset(Kind)
+    excuses_kinds: frozenset[Kind] = OF_A_BROKEN_RUN
     "Of a gate that is broken: the kinds of violations that may be its doing."
     explains_only: bool = False
     "Of a gate: when it is broken, a run in which nothing was violated is none the worse for it."

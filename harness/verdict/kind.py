@@ -14,12 +14,17 @@ class Kind(StrEnum):
     "What the counters say when all is over."
     LIVENESS = "liveness"
     "That something happens in the end."
+    PATIENCE = "patience"
+    "That nobody waits in vain until he leaves: that ends a run, so the end is no excuse."
     TIMING = "timing"
     "That it happens soon enough, or not too soon."
 
 
-ZERO_TOLERANCE = frozenset({Kind.SAFETY, Kind.LAW})
+ZERO_TOLERANCE = frozenset({Kind.SAFETY, Kind.LAW, Kind.PATIENCE})
 """One violation in any number of runs is too many."""
+
+OF_A_BROKEN_RUN = frozenset(Kind) - {Kind.PATIENCE}
+"""What can go wrong because a run was not what it should have been."""
 
 OF_A_SLOW_HOST = frozenset(Kind) - {Kind.LAW}
 """What can go wrong because a host was too slow: nothing comes in time, or in whole."""

@@ -2,7 +2,8 @@
 
 A broken gate here excuses what a slow host can cause, and nothing else: not bytes, and not cause
 and effect. A run in which nothing was violated is none the worse for it. All figures are of the
-traffic phase; before it, everything starts at once.
+traffic phase; before it, everything starts at once. Of a run that ended before its traffic only
+what takes the time away from all of it counts.
 """
 
 from collections.abc import Iterator
@@ -40,10 +41,12 @@ def host_was_not_overloaded(evidence: Evidence) -> list[Finding]:
     if isinstance(found, Missing):
         return [_limited(could_not_look(NAME, found))]
     manifest, case, ledger = found
-    during = next((each for each in manifest.phases if each.name == PHASE), None)
-    if during is None:
-        gap = Missing(evidence.name_of(evidence.folder.manifest), f"tells of no phase {PHASE}")
+    if not manifest.phases:
+        gap = Missing(evidence.name_of(evidence.folder.manifest), "tells of no phase")
         return [_limited(could_not_look(NAME, gap))]
+    during = next((each for each in manifest.phases if each.name == PHASE), None)
+    starts, ends = during or manifest.phases[0], during or manifest.phases[-1]
+    look = _pressed if during else _pressed_throughout
     findings = []
     for host in case.hosts:
         pressure = evidence.pressure(host.name)
@@ -51,12 +54,12 @@ def host_was_not_overloaded(evidence: Evidence) -> list[Finding]:
             findings.append(_limited(could_not_look(NAME, pressure, host.name)))
             continue
         where = (evidence.name_of(evidence.folder.host(host.name).pressure),)
-        rows = _during(pressure, during.started_ns, during.ended_ns)
+        rows = _during(pressure, starts.started_ns, ends.ended_ns)
         if len(rows.rows) < 2:
-            gap = Missing(where[0], "tells of no stretch of the traffic")
+            gap = Missing(where[0], "tells of no stretch of that time")
             findings.append(_limited(could_not_look(NAME, gap, host.name)))
             continue
-        findings.append(_finding(list(_pressed(rows)), _summary(rows), host.name, where))
+        findings.append(_finding(list(look(rows)), _summary(rows), host.name, where))
     where = (evidence.name_of(evidence.folder.ledger),)
     lags_ns = [link.lag_ns.get("p99", 0) for link in ledger.links.values()]
     worst_ns = max(lags_ns, default=0)
@@ -128,6 +131,20 @@ def _pressed(rows: Pressure) -> Iterator[str]:
             f"the sampler did not look for {gap_ns} ns, limit {GAP_NS_MAX}, "
             f"where {rows.interval_ns} are due"
         )
+    yield from _throttled(rows)
+
+
+def _pressed_throughout(rows: Pressure) -> Iterator[str]:
+    """What shows that a host was pressed too hard all the time, as starting alone does not."""
+    spans = np.diff(rows.column("time_ns"))
+    share = float((_shares(rows, "wait_ns") * spans).sum() / max(1, spans.sum()))
+    if share > WAIT_SHARE_MAX:
+        limit = f"limit {WAIT_SHARE_MAX:.0%}"
+        yield f"the driver waited for a processor {share:.0%} of the time, {limit}"
+    yield from _throttled(rows)
+
+
+def _throttled(rows: Pressure) -> Iterator[str]:
     throttled = _throttled_share(rows)
     if throttled > THROTTLED_SHARE_MAX:
         yield f"a quota kept the driver still {throttled:.1%} of the time"

@@ -169,6 +169,9 @@ def _not_as_told(story: _Story) -> _Offence | None:
             text += f"archive had said that it was recorded up to {said.told_position}"
             return _Offence(text, each.stop_position)
         kept = (each.start_position, each.stop_position)
+        if story.told.error and said.stop_position < 0:
+            # Who was ended before the recording was has not heard where it stopped.
+            kept = each.start_position, said.stop_position
         if (said.start_position, said.stop_position) != kept:
             text = f"recording {each.recording_id} goes from {each.start_position} to "
             text += f"{each.stop_position} in the catalog; its archive said from "

@@ -5,7 +5,8 @@
 
 Prints `ready` when subscribed, or recorded, and `progress <bytes>/<total>` on the way. Exit codes:
 0 the stream went to its end, 1 the subject failed (why is on stderr and in the document left
-behind), 127 the subject cannot do what the case asks for, 143 or 130 asked to end before that.
+behind), 124 the same, but all that failed is that it did not answer in time, 127 the subject cannot
+do what the case asks for, 143 or 130 asked to end before that.
 """
 
 import sys
@@ -22,9 +23,10 @@ from harness.workload import (
     saboteur,
     subscriber,
 )
-from harness.workload.stop import Stop, Stopped, SubjectError
+from harness.workload.stop import TIMEOUTS, GaveUp, Stop, Stopped, SubjectError
 
 SUBJECT_FAILED = 1
+GAVE_UP = 124
 UNSUPPORTED = 127
 SIGNAL_BASE = 128
 
@@ -49,6 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
     except RegistrationError as error:
         print(f"{chosen.role}: {error}", file=sys.stderr)
         return UNSUPPORTED if error.code == ErrorCode.NOT_SUPPORTED else SUBJECT_FAILED
+    except (GaveUp, *TIMEOUTS) as error:
+        print(f"{chosen.role}: {error}", file=sys.stderr)
+        return GAVE_UP
     except (DriverError, SubjectError) as error:
         print(f"{chosen.role}: {error}", file=sys.stderr)
         return SUBJECT_FAILED

@@ -10,7 +10,7 @@ from harness.workload.stop import Stop
 CHANNEL = "aeron:ipc?term-length=64k"
 """On which an archive hears the clients of its own driver, and is heard."""
 ANSWER_NS = 2_000_000_000
-"""An archive that is silent for so long is taken for dead; it is asked again then, and again."""
+"""Where archives are killed, one that is silent for so long is taken for dead, and asked again."""
 RECORDINGS_MAX = 1_000
 """So many recordings of one stream are asked for."""
 NOT_STOPPED = -1
@@ -29,10 +29,9 @@ def wait_for_recording(archive: AeronArchive, stream_id: int, stop: Stop) -> Rec
 
 
 def context(options: Options) -> ArchiveContext:
-    """The settings of a session with the archive."""
+    """The settings of a session with the archive: as patient as any client of Aeron's."""
     return ArchiveContext(
         control_request_channel=CHANNEL,
         control_response_channel=CHANNEL,
-        message_timeout_ns=ANSWER_NS,
         client_name=f"{options.role}-{options.traffic.id}",
     )

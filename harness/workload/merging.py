@@ -21,7 +21,7 @@ from harness.workload.archive_session import LOOK_S, context, wait_for_recording
 from harness.workload.options import Options
 from harness.workload.progress import Progress, say
 from harness.workload.rejoining import Reader
-from harness.workload.stop import Stop, SubjectError
+from harness.workload.stop import GaveUp, Stop
 
 IDLE_S = 0.0001
 REPLAY_DESTINATION = "aeron:udp?endpoint=localhost:0"
@@ -42,7 +42,7 @@ class Merging:
         self._stop = stop
 
     def read(self, merge: ReplayMerge) -> None:
-        """Read until the live stream ends. Raises SubjectError, ArchiveError, Stopped."""
+        """Read until the live stream ends. Raises GaveUp, ArchiveError, Stopped."""
         facts = self._facts
         while True:
             work_count = merge.do_work()
@@ -67,7 +67,7 @@ class Merging:
     def _require_open(image: Image) -> None:
         if image.is_closed:
             text = f"the image went away at position {image.position}, before the end of the stream"
-            raise SubjectError(text)
+            raise GaveUp(text)
 
 
 def read_merged(

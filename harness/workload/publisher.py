@@ -22,7 +22,7 @@ from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress
 from harness.workload.publisher_facts import begin_facts, note_stream
 from harness.workload.start import Start
-from harness.workload.stop import Stop, SubjectError
+from harness.workload.stop import GaveUp, Stop, SubjectError
 
 IDLE_S = 0.0001
 WAIT_S = 0.01
@@ -131,7 +131,8 @@ class Publisher:
                 time.sleep(IDLE_S)
             else:
                 why = publication.close_reason
-                raise SubjectError(
+                was_left = position == result.NOT_CONNECTED
+                raise (GaveUp if was_left else SubjectError)(
                     f"message {self.accepted_count} of {length} bytes: expected a position, found "
                     f"{_NAMES.get(position, position)}{f': {why}' if why else ''}"
                 )

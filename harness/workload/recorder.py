@@ -10,15 +10,21 @@ asked again. Leaves what it was told; what is in the files is for others to see.
 """
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from driver.archive.client import AeronArchive, ArchiveError
+from driver.archive.client import AeronArchive, ArchiveError, ArchiveTimeoutError
 from driver.archive.protocol.codes import ErrorCode, SourceLocation
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.base.errors import DriverError
 from driver.client.aeron import Aeron
 from harness.artifact.recording import Recorded, RecorderFacts
-from harness.workload.archive_session import LOOK_S, NOT_STOPPED, RECORDINGS_MAX, context
+from harness.workload.archive_session import (
+    ANSWER_NS,
+    LOOK_S,
+    NOT_STOPPED,
+    RECORDINGS_MAX,
+    context,
+)
 from harness.workload.leaving import leaving
 from harness.workload.options import Options
 from harness.workload.progress import say
@@ -98,12 +104,14 @@ def run(options: Options, stop: Stop) -> None:
 def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
     """Ask one session of the archive after the other until the recording has stopped."""
     was_ready = False
+    wanted = replace(context(options), message_timeout_ns=ANSWER_NS)
+    patient_until_ns = time.monotonic_ns() + context(options).message_timeout_ns
     while True:
         stop.check()
         try:
             with (
                 Aeron(options.aeron_dir) as aeron,
-                AeronArchive.connect(aeron, context(options)) as archive,
+                AeronArchive.connect(aeron, wanted) as archive,
             ):
                 recorder.begin(archive, *_source(options))
                 if not was_ready:
@@ -113,9 +121,11 @@ def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
                     stop.check()
                     time.sleep(LOOK_S)
                 return
-        except DriverError:
+        except DriverError as error:
             # An archive that was there once and is silent: dead, or not yet alive again.
-            if not was_ready:
+            is_slow = isinstance(error, ArchiveTimeoutError)
+            may_begin = is_slow and time.monotonic_ns() < patient_until_ns
+            if not was_ready and not may_begin:
                 raise
             time.sleep(RETRY_S)
 

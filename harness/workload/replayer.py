@@ -19,7 +19,7 @@ from harness.workload.archive_session import LOOK_S, NOT_STOPPED, context, wait_
 from harness.workload.leaving import leaving
 from harness.workload.options import Options
 from harness.workload.publisher_facts import begin_facts
-from harness.workload.stop import Stop, SubjectError
+from harness.workload.stop import GaveUp, Stop
 
 _SESSION_AND_STREAM = struct.Struct("<ii")
 _KEY_AT = 8
@@ -70,7 +70,7 @@ def _follow(
     facts: PublisherFacts,
     stop: Stop,
 ) -> None:
-    """Look on until all that was recorded is sent. Raises SubjectError, ArchiveError, Stopped."""
+    """Look on until all that was recorded is sent. Raises GaveUp, ArchiveError, Stopped."""
     was_there = False
     while True:
         stop.check()
@@ -81,7 +81,7 @@ def _follow(
             was_there, facts.end_position = True, position
         elif was_there:
             text = f"the replay went away at position {facts.end_position}, before its end"
-            raise SubjectError(text)
+            raise GaveUp(text)
         if end != NOT_STOPPED and facts.end_position >= end:
             return
         archive.check_for_error_response()

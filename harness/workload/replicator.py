@@ -25,8 +25,6 @@ from harness.workload.stop import Stop
 
 CONTROL_STREAM = 10
 """On which every archive hears its clients."""
-ANSWER_NS = 10_000_000_000
-"""Longer than for an archive of the same host: what is lost on the way is sent again."""
 
 
 class Copying:
@@ -63,7 +61,6 @@ def run(options: Options, stop: Stop) -> None:
             context(options),
             control_request_channel=source,
             control_response_channel=here,
-            message_timeout_ns=ANSWER_NS,
         )
         with AeronArchive.connect(aeron, there) as archive:
             recording = wait_for_recording(archive, traffic.stream_id, stop)

@@ -6,9 +6,32 @@ A handler of signals that raised would break into the middle of an offer or of a
 import signal
 from types import FrameType
 
+from driver.archive.client import ArchiveTimeoutError
+from driver.client.errors import (
+    BroadcastLappedError,
+    ClientTimeoutError,
+    CommandTimeoutError,
+    ConductorServiceTimeoutError,
+    DriverTimeoutError,
+)
+
+TIMEOUTS = (
+    ArchiveTimeoutError,
+    BroadcastLappedError,
+    ClientTimeoutError,
+    CommandTimeoutError,
+    ConductorServiceTimeoutError,
+    DriverTimeoutError,
+)
+"""What a client says when one of its two sides had no turn for too long."""
+
 
 class SubjectError(Exception):
     """The subject did not do what it promises; the text says what was expected and found."""
+
+
+class GaveUp(SubjectError):
+    """What somebody else has to do all the time was not done for so long that this one was left."""
 
 
 class Stopped(Exception):

@@ -29,7 +29,7 @@ from harness.workload.options import FLIP_BYTE, Options
 from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress, say
 from harness.workload.rejoining import Parts, Rejoining
-from harness.workload.stop import Stop, SubjectError
+from harness.workload.stop import TIMEOUTS, GaveUp, Stop, SubjectError
 from harness.workload.tap import Tap
 
 IDLE_S = 0.0001
@@ -205,7 +205,7 @@ def _read(
             if own.is_closed or tapped.is_closed:
                 if may_be_cut_off:
                     break
-                raise SubjectError(
+                raise GaveUp(
                     f"the image went away at position {own.position} (tap: {tapped.position}), "
                     "before the end of the stream"
                 )
@@ -218,4 +218,5 @@ def _read(
 
 def _require_open(aeron: Aeron) -> None:
     if aeron.is_closed:
-        raise SubjectError(f"the client was closed: {aeron.failure}")
+        was_left = isinstance(aeron.termination, TIMEOUTS)
+        raise (GaveUp if was_left else SubjectError)(f"the client was closed: {aeron.failure}")

@@ -38,6 +38,8 @@ class MadeRecordings:
         self.stretches = [(0, run.log.end_position)]
         self.told: list[Recorded] | None = None
         "What the archive said; None for what is true."
+        self.error: str | None = None
+        "What the one who asked it complained of."
         self.changes: dict[str, int] = {}
         "Fields of the catalog's entries that are wrong."
 
@@ -62,7 +64,8 @@ class MadeRecordings:
                 Recorded(number, SESSION_ID, start, stop, stop)
                 for number, (start, stop) in enumerate(self.stretches)
             ]
-        facts = RecorderFacts(STREAM_ID, START_NS, START_NS, None, [asdict(each) for each in told])
+        rows = [asdict(each) for each in told]
+        facts = RecorderFacts(STREAM_ID, START_NS, START_NS, self.error, rows)
         facts.write(files.recorder(TRAFFIC).document)
         return path
 

@@ -106,9 +106,44 @@ def test_without_evidence_the_gate_is_shut_and_excuses_the_same(run, name):
 
 def test_rows_of_another_time_tell_nothing(run):
     run.pressure["b"] = run.pressure["b"][:1]
-    assert "tells of no stretch of the traffic" in broken(run)[0].text
+    assert "tells of no stretch of that time" in broken(run)[0].text
     run.manifest.phases = []
-    assert "tells of no phase traffic" in broken(run)[0].text
+    assert "tells of no phase" in broken(run)[0].text
+
+
+@pytest.mark.parametrize(("quarters", "shut"), [(1, False), (40, True)])
+def test_of_a_run_without_traffic_a_host_that_never_had_its_time_shuts(run, quarters, shut):
+    for phase in run.manifest.phases:
+        phase.name = "start"
+    for number, row in enumerate(run.pressure["b"]):
+        row[WAIT] += int(min(number, quarters) * 0.8 * QUARTER_NS)
+        row[GAP] = 90_000_000
+    findings = broken(run)
+    assert bool(findings) == shut
+    if shut:
+        assert "the driver waited for a processor 81% of the time, limit 50%" in findings[0].text
+
+
+@pytest.mark.parametrize(
+    ("code", "pressed", "outcome"),
+    [(124, False, FAIL), (124, True, INCONCLUSIVE), (1, True, FAIL), (-11, True, FAIL)],
+)
+def test_who_left_because_nobody_answered_fails_a_run_unless_the_host_was_pressed(
+    run, code, pressed, outcome
+):
+    spoilt = next(each for each in run.manifest.processes if each.role == "publisher")
+    spoilt.exit_code, spoilt.last_log_line = code, "no answer within 2000 ms"
+    run.manifest.complete = False
+    if pressed:
+        press(run)
+    verdict = judge(run.write())
+    assert verdict.outcome is outcome, verdict.reason
+
+
+def test_a_server_that_leaves_with_that_code_is_excused_by_nothing(run):
+    run.manifest.processes[0].exit_code, run.manifest.processes[0].asked = 124, False
+    press(run)
+    assert judge(run.write()).outcome is FAIL
 
 
 def test_a_run_without_violations_passes_on_a_pressed_host_and_the_gate_is_shown(run):

@@ -199,6 +199,15 @@ def test_an_archive_that_says_other_than_its_catalog_fails_it(made, change):
     assert "its archive said from" in judged(made).text
 
 
+@pytest.mark.parametrize(("error", "outcome"), [("Stopped", Outcome.PASS), (None, Outcome.FAIL)])
+def test_who_was_ended_early_need_not_have_heard_of_the_stop(made, error, outcome):
+    made.error = error
+    made.told = [Recorded(0, SESSION_ID, 0, -1, 64)]
+    assert judged(made).outcome is outcome
+    made.told = [Recorded(0, SESSION_ID, 32, -1, 64)]
+    assert judged(made).outcome is Outcome.FAIL
+
+
 def test_a_recording_that_was_told_of_and_is_gone_fails_it(made):
     end = made.run.log.end_position
     made.told = [Recorded(0, SESSION_ID, 0, end, end), Recorded(4, SESSION_ID, 0, 32, 32)]

@@ -1,13 +1,16 @@
 """The recorder: what it asks of an archive, what it is told, and when it is over."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from driver.archive.client import ArchiveError
+from driver.archive.client import ArchiveContext, ArchiveError, ArchiveTimeoutError
 from driver.archive.protocol.codes import ErrorCode, SourceLocation
 from harness.artifact.recording import Recorded
-from harness.workload.recorder import NOT_STOPPED, Recorder
+from harness.workload import recorder as recorder_of
+from harness.workload.recorder import ANSWER_NS, NOT_STOPPED, Recorder
+from harness.workload.stop import Stop
 from tests.unit.driver.archive.storage import own_recording as own
 
 CHANNEL, STREAM = "aeron:udp?endpoint=b:1", own.STREAM_ID
@@ -105,6 +108,41 @@ def test_an_archive_that_records_already_was_only_late(archive, recorder):
     recorder.begin(archive, CHANNEL, SourceLocation.REMOTE)
     archive.stop(0, 160)
     assert recorder.look(archive)
+
+
+class Nobody:
+    """A client, or a session, of which nothing is asked."""
+
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(("patience_ms", "attempts"), [(0, 1), (450, 3)])
+def test_an_archive_that_is_slow_to_begin_is_asked_again_for_as_long_as_any_client_waits(
+    patience_ms, attempts, monkeypatch
+):
+    asked, now_ns = [], [10]
+
+    def connect(aeron, wanted):
+        asked.append(wanted.message_timeout_ns)
+        now_ns[0] += 200_000_000
+        raise ArchiveTimeoutError("no session")
+
+    settings = ArchiveContext(message_timeout_ns=max(1, patience_ms) * 1_000_000)
+    monkeypatch.setattr(recorder_of, "Aeron", Nobody)
+    monkeypatch.setattr(recorder_of.AeronArchive, "connect", connect)
+    monkeypatch.setattr(recorder_of, "context", lambda _: settings)
+    monkeypatch.setattr(recorder_of.time, "monotonic_ns", lambda: now_ns[0])
+    monkeypatch.setattr(recorder_of.time, "sleep", lambda _: None)
+    with pytest.raises(ArchiveTimeoutError):
+        recorder_of._follow(SimpleNamespace(aeron_dir=""), Recorder(STREAM), Stop())
+    assert asked == attempts * [ANSWER_NS]
 
 
 def test_any_other_refusal_is_an_error(archive, recorder):

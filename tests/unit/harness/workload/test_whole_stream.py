@@ -24,7 +24,7 @@ from harness.dissect.expected_log import expected_log
 from harness.workload import __main__ as entry
 from harness.workload import publisher, saboteur, subscriber
 from harness.workload.options import Options
-from harness.workload.stop import Stop, Stopped, SubjectError
+from harness.workload.stop import GaveUp, Stop, Stopped, SubjectError
 from tests.unit.harness.workload.small_case import LONGEST, MTU, SEED, TERM_LENGTH, small_case
 
 
@@ -149,7 +149,7 @@ def test_a_subscriber_whose_driver_leaves_says_so(tmp_path):
         while publication.offer(b"no end") < 0:
             time.sleep(0.001)
         driver.close()
-        assert isinstance(reading.end(), SubjectError)
+        assert isinstance(reading.end(), GaveUp)
     assert "shut down" in str(reading.error)
     facts = SubscriberFacts.read(chosen.files.subscriber("one").document)
     assert "shut down" in facts.error
