@@ -179,6 +179,14 @@ def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
 
 
 @kernel
+def _may_reach(buf: Any, at: int, to: int, window: Any) -> bool:
+    """Whether a record at `at` might end behind `to`: of most bytes the length alone says no."""
+    if window["kind"] != PCAP:
+        return True
+    return PCAP_RECORD_HEADER_LENGTH + u32(buf, at + 8, window["big_endian"]) > to - at
+
+
+@kernel
 def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
     """Where the record ends whose packet holds the one at `inner`; negative if there is none.
 
@@ -188,6 +196,8 @@ def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
     first = max(inner - CHAIN_LENGTH, window["first"] - window["base"], 0)
     for at in range(first, inner):
         window["steps"] -= 1
+        if not _may_reach(buf, at, inner, window):
+            continue
         length = record_length(buf, at, limit, window, True)
         if length > inner - at and _is_on_chain(buf, inner, at + length, limit, window):
             return at + length

@@ -38,6 +38,8 @@ CELL_LENGTH_MIN = 1 << 17
 """Longer than any IP packet: no cell may lie within one record."""
 WINDOW_LENGTH = 1 << 23
 """Twice the longest record, so that a whole one and the proof of the next always fit."""
+READ_LENGTH = 1 << 20
+"""Bytes asked for at once."""
 ROWS_A_BATCH = 1 << 16
 SEARCH_STEPS = 1 << 26
 """Headers looked at in searches of one cell; crafted bytes can cost no more, and lose the rest."""
@@ -52,7 +54,7 @@ class SplitError(ValueError):
 class Readable(Protocol):
     """What a stream needs of a file; `seek` only where reading begins in the middle."""
 
-    def read(self, size: int, /) -> bytes: ...
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
     def seek(self, offset: int, /) -> int: ...
 
 
@@ -193,13 +195,12 @@ class CaptureStream:
         limit -= dropped
         while limit < len(self._buf) and not window["is_eof"]:
             try:
-                read = self._file.read(min(len(self._buf) - limit, 1 << 20))
+                read = self._file.readinto(self._buf[limit : limit + READ_LENGTH].data) or 0
             except UNREADABLE as error:
                 self.problem = f"cannot be read behind byte {int(window['base']) + limit}: {error}"
-                read = b""
-            window["is_eof"] = not read
-            self._buf[limit : limit + len(read)] = np.frombuffer(read, dtype=np.uint8)
-            limit += len(read)
+                read = 0
+            window["is_eof"] = read == 0
+            limit += read
         window["limit"] = limit
 
     def _go_to(self, offset: int) -> None:

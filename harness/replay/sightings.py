@@ -17,8 +17,9 @@ import lzma
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,7 +160,7 @@ def _numbered(
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[BinaryIO]:
+def _opened(file: Path) -> Iterator[BufferedIOBase]:
     with file.open("rb") as plain:
         head = plain.read(8)
         if head.startswith(_ZSTD):

@@ -28,6 +28,7 @@ from reports.analysis.stream_walk import WalkSettings
 from reports.analysis.streams import streams_of
 from reports.analysis.survey import TotalsSum
 from reports.analysis.tables import PointWriter, Tables, replaced
+from reports.analysis.totals import COLUMNS as TOTALS_COLUMNS
 from reports.analysis.totals import totals_of
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _followed(
     followed = Followed(known, wanted.walking)
     joined = Joined(known, points, tell is not None)
     offsets = coarse_offsets(totals, {each.vantage_point for each in files})
-    for batch in frames.side_by_side(offsets) if known else ():
+    for batch in frames.side_by_side(FATE_COLUMNS, offsets) if known else ():
         _feed(batch.select(FATE_COLUMNS), followed, joined, points, tell)
     rows = followed.finish_all_but(None)
     links, left = joined.finish_all_but(None)
@@ -130,7 +131,7 @@ def _followed(
 
 def _totals(frames: LocalFrames) -> pa.Table:
     total = TotalsSum()
-    for batch in frames.batches(keep=FATE_COLUMNS):
+    for batch in frames.batches((*FATE_COLUMNS, *TOTALS_COLUMNS), keep=FATE_COLUMNS):
         total.add(totals_of(batch))
     return total.table()
 

@@ -13,8 +13,9 @@ import gzip
 import lzma
 import re
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
@@ -129,9 +130,10 @@ class _InPieces:
     def __init__(self, file: Any) -> None:
         self._file = file
 
-    def read(self, size: int) -> bytes:
-        piece: bytes = self._file.read(min(size, self.PIECE_LENGTH))
-        return piece
+    def readinto(self, buffer: memoryview) -> int:
+        piece: bytes = self._file.read(min(len(buffer), self.PIECE_LENGTH))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
     def seek(self, offset: int) -> int:
         raise OSError(f"a compressed file cannot be read from its byte {offset} on")
@@ -140,7 +142,7 @@ class _InPieces:
         self._file.close()
 
 
-def open_capture(file: CaptureFile) -> BinaryIO | _InPieces:
+def open_capture(file: CaptureFile) -> FileIO | _InPieces:
     """The plain bytes of a capture, to be read forwards; may raise OSError."""
     if file.compression == "gz":
         return _InPieces(gzip.open(file.path, "rb"))
@@ -148,4 +150,4 @@ def open_capture(file: CaptureFile) -> BinaryIO | _InPieces:
         return _InPieces(lzma.open(file.path, "rb"))
     if file.compression == "zst":
         return _InPieces(pa.CompressedInputStream(pa.OSFile(file.path, "rb"), "zstd"))
-    return Path(file.path).open("rb", buffering=0)
+    return FileIO(file.path)

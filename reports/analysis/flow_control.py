@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from harness.artifact.frame_class import RTTM
 from reports.analysis import flow_control_kernel as kernel
 from reports.analysis.geometry import Geometry
 from reports.analysis.repair import KEY
-from reports.analysis.stream_events import Events, grown, ints
+from reports.analysis.stream_events import Events, grown, ints, types_of
 
 PAUSE_NS = 10_000_000
 """Shorter pauses between new frames are not told."""
@@ -112,9 +112,10 @@ class FlowControlWalk:
 
     def feed_echoes(self, frames: Any) -> None:
         """Take in RTTM frames: the second that carries a time goes back to who sent the first."""
-        chosen = frames.filter(pc.equal(frames.column("frame_type"), "RTTM"))
-        if not chosen.num_rows:
+        echoes = np.flatnonzero(types_of(frames) == RTTM)
+        if not len(echoes):
             return
+        chosen = frames.take(pa.array(echoes))
         rows = zip(
             ints(chosen, "echo_timestamp_ns").tolist(),
             ints(chosen, "time_ns").tolist(),

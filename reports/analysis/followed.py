@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from reports.analysis.geometry import Geometry, StreamKey
 from reports.analysis.repair import FLOWS, KEY
+from reports.analysis.stream_events import coded
 from reports.analysis.stream_walk import WITHIN, StreamWalk, Told, WalkKey, WalkSettings
 
 KEY_NAMES = ("vantage_point", "session_id", "stream_id")
@@ -71,18 +72,20 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
     chosen = with_session(frames)
     if not chosen.num_rows:
         return
-    points = chosen.column("vantage_point").dictionary_encode()
+    points, names = coded(chosen.column("vantage_point"))
     sessions = chosen.column("session_id").to_numpy().astype(np.int64)
     streams = chosen.column("stream_id").to_numpy().astype(np.int64)
-    names = points.dictionary.to_pylist()
     same = sessions << 32 | (streams & 0xFFFFFFFF)
+    if (same == same[0]).all() and (points == points[0]).all():
+        # Mostly so, and sorting would take as long as following.
+        yield _walk_key(names[points[0]], int(same[0])), chosen
+        return
     codes, which = np.unique(same, return_inverse=True)
-    which = which * len(names) + points.indices.to_numpy()
+    which = which * len(names) + points
     for code in np.unique(which):
         rows = np.flatnonzero(which == code)
-        stream = int(codes[code // len(names)])
-        key = names[code % len(names)], stream >> 32, _signed(stream & 0xFFFFFFFF)
-        yield key, chosen if len(rows) == chosen.num_rows else chosen.take(pa.array(rows))
+        key = _walk_key(names[code % len(names)], int(codes[code // len(names)]))
+        yield key, chosen.take(pa.array(rows))
 
 
 def with_session(frames: Any) -> Any:
@@ -91,8 +94,10 @@ def with_session(frames: Any) -> Any:
     return frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
 
 
-def _signed(value: int) -> int:
-    return value - (1 << 32) if value >= 1 << 31 else value
+def _walk_key(point: str, stream: int) -> WalkKey:
+    """Of a session id and, in the lower 32 bits, a stream id."""
+    stream_id = stream & 0xFFFFFFFF
+    return point, stream >> 32, stream_id - (1 << 32) if stream_id >= 1 << 31 else stream_id
 
 
 def tables_of(rows: Iterable[dict[str, Any]]) -> dict[str, pa.Table]:

@@ -3,11 +3,13 @@
     rows      | time | type | session | ... |  one beside the other, fields of all types in each
     columns   | time time time ... | type type type ... |  with null where a type has no such field
 
-Texts, addresses and names of resolution frames become readable here; numbers stay as they are.
+Only the columns that somebody wants are made. Texts, addresses and names of resolution frames
+become readable here; numbers stay as they are.
 """
 
 import ipaddress
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,64 +19,60 @@ from numpy.typing import NDArray
 from harness.artifact.frame_class import ERR, HEARTBEAT, NAMES, RES
 from harness.dissect.capture_stream import FrameRows
 from harness.dissect.wire_frame import NO_IDENTIFICATION
-from reports.analysis.schema import ANY, FRAME_COLUMNS, FRAMES
+from reports.analysis.schema import ANY, FRAME_COLUMNS, READ_FRAMES, FrameColumn
 
 _CODES = sorted(ANY)
 _CLASS_OF = np.zeros(HEARTBEAT + 1, dtype=np.int8)
 _CLASS_OF[_CODES] = np.arange(len(_CODES))
 _TYPE_NAMES = pa.array([NAMES[code] for code in _CODES])
-_HAS = {
-    column.frame_types: np.isin(_CODES, column.frame_types)
-    for column in FRAME_COLUMNS
-    if column.frame_types != ANY
-}
 _MADE_HERE = ("vantage_point", "file_index", "frame_type", "error_text", "resolutions")
 _ADDRESSES = ("source_address", "destination_address")
+_FLAGS = {"payload_hash": "has_hash", "payload_crc32": "has_crc32", "group_tag": "has_group_tag"}
 _V4_PREFIX = 0xFFFF << 32
 
 
 class FrameTable:
     """Makes batches of the frames of one file."""
 
-    def __init__(self, vantage_point: str, file_index: int) -> None:
+    def __init__(
+        self, vantage_point: str, file_index: int, columns: Sequence[str] = READ_FRAMES.names
+    ) -> None:
         self._vantage_point, self._file_index = vantage_point, file_index
+        self._columns = [column for column in FRAME_COLUMNS if column.name in columns]
+        self._schema = pa.schema([READ_FRAMES.field(column.name) for column in self._columns])
+        self._has = {
+            types: np.isin(_CODES, types)
+            for types in {column.frame_types for column in self._columns} - {ANY}
+        }
         self._texts: dict[tuple[int, int], str] = {}
 
     def batch(self, found: FrameRows) -> pa.RecordBatch:
-        """The rows as a batch of schema FRAMES; nothing of the rows' memory is kept."""
+        """The rows as a batch of READ_FRAMES' columns; nothing of the rows' memory is kept."""
         rows = found.rows
-        count = len(rows)
         classes = _CLASS_OF[rows["frame_type"]]
-        masks = {types: has[classes] for types, has in _HAS.items()}
-        addresses = self._address_dictionary(found.addresses)
-        arrays: list[Any] = []
-        for column in FRAME_COLUMNS:
+        masks = {types: has[classes] for types, has in self._has.items()}
+        places, texts = self._address_dictionary(found.addresses)
+        arrays: list[pa.Array] = []
+        for column in self._columns:
             if column.name in _ADDRESSES:
-                slots = addresses[0][rows[column.name.removesuffix("_address")]]
-                arrays.append(pa.DictionaryArray.from_arrays(slots, addresses[1]).cast(pa.string()))
+                slots = places[rows[column.name.removesuffix("_address")]]
+                arrays.append(pa.DictionaryArray.from_arrays(slots, texts))
             elif column.name in _MADE_HERE:
-                arrays.append(self._made(column.name, found, classes, count))
+                arrays.append(self._made(column, found, classes))
             else:
-                has = masks.get(column.frame_types)
-                if column.name == "payload_hash":
-                    has = has & (rows["has_hash"] == 1)
-                elif column.name == "ip_identification":
-                    has = rows["ip_identification"] != NO_IDENTIFICATION
-                elif column.name == "payload_crc32":
-                    has = has & (rows["has_crc32"] == 1)
-                elif column.name == "group_tag":
-                    has = has & (rows["has_group_tag"] == 1)
+                has = _narrowed(column.name, rows, masks.get(column.frame_types))
                 arrays.append(_numbers(rows[column.name], column.type, has))
-        return pa.RecordBatch.from_arrays(arrays, schema=FRAMES)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _made(self, name: str, found: FrameRows, classes: NDArray[np.int8], count: int) -> pa.Array:
+    def _made(self, column: FrameColumn, found: FrameRows, classes: NDArray[np.int8]) -> pa.Array:
+        name, count = column.name, len(classes)
         if name == "vantage_point":
-            return pa.repeat(pa.scalar(self._vantage_point), count)
+            nothing_else = pa.array([self._vantage_point], pa.string())
+            return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int8), nothing_else)
         if name == "file_index":
             return pa.repeat(pa.scalar(self._file_index, pa.int32()), count)
         if name == "frame_type":
-            return pa.DictionaryArray.from_arrays(classes, _TYPE_NAMES).cast(pa.string())
-        column = next(each for each in FRAME_COLUMNS if each.name == name)
+            return pa.DictionaryArray.from_arrays(classes, _TYPE_NAMES)
         kind, read = (ERR, _error_text) if name == "error_text" else (RES, _resolutions)
         where = np.flatnonzero(found.rows["frame_type"] == kind)
         if not len(where):
@@ -87,10 +85,10 @@ class FrameTable:
             values[index] = read(text, int(row["frame_length"]))
         return pa.array(values, column.type)
 
-    def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int16], pa.Array]:
+    def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int32], pa.Array]:
         """For each slot of the kernel's table its place in the array of address texts."""
         used = np.flatnonzero(table["is_used"])
-        places = np.zeros(len(table), dtype=np.int16)
+        places = np.zeros(len(table), dtype=np.int32)
         places[used] = np.arange(len(used))
         texts = [self._address(int(table[slot]["high"]), int(table[slot]["low"])) for slot in used]
         return places, pa.array(texts, pa.string())
@@ -110,6 +108,16 @@ def address_text(high: int, low: int) -> str:
         return str(ipaddress.IPv4Address(low - _V4_PREFIX))
     halves = (each.to_bytes(8, "big", signed=True) for each in (high, low))
     return str(ipaddress.IPv6Address(b"".join(halves)))
+
+
+def _narrowed(
+    name: str, rows: NDArray[Any], has: NDArray[np.bool_] | None
+) -> NDArray[np.bool_] | None:
+    """Which rows have a column, of those whose type has it; None where all have."""
+    if name == "ip_identification":
+        has = rows["ip_identification"] != NO_IDENTIFICATION
+    flag = _FLAGS.get(name)
+    return has if flag is None or has is None else np.logical_and(has, rows[flag] == 1)
 
 
 def _numbers(values: NDArray[Any], kind: pa.DataType, has: NDArray[np.bool_] | None) -> pa.Array:

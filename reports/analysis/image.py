@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.artifact.frame_class import DATA
 from reports.analysis import image_kernel as kernel
 from reports.analysis import repair_kernel as repair
 from reports.analysis.fate_kernel import EARLIER
 from reports.analysis.geometry import Geometry
 from reports.analysis.repair import KEY
-from reports.analysis.stream_events import Events, bools, ints
+from reports.analysis.stream_events import Events, bools, ints, types_of
 
 IMAGES = pa.schema(
     [
@@ -102,7 +103,7 @@ def parts_of(frames: Any, events: Events, told: Any, flow: int) -> Any:
     parts["start"], parts["end"] = events.starts[chosen], events.ends[chosen]
     parts["time_ns"] = events.times_ns[chosen]
     parts["flags"] = ints(frames, "flags")[rows]
-    parts["is_data"] = bools(pc.equal(frames.column("frame_type"), "DATA"))[rows]
+    parts["is_data"] = types_of(frames)[rows] == DATA
     lengths = ints(frames, "frame_length")[rows].astype(np.int64) - 32
     parts["payload_length"] = np.where(parts["is_data"] == 1, lengths, 0)
     column = frames.column("payload_crc32")

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from harness.dissect.capture_stream import SplitError
 from reports.analysis.capture_files import CaptureFile
 from reports.analysis.parts import PartReader, ReadSettings, plan, summed
-from reports.analysis.schema import CAPTURES, FRAMES
+from reports.analysis.schema import CAPTURES, FRAMES, READ_FRAMES, plain
 
 KEPT_BYTES_MAX = 1 << 29
 """Of a first reading that are kept for the second; a longer capture is read twice."""
@@ -30,15 +30,17 @@ class LocalFrames:
         self.captures: pa.Table = CAPTURES.empty_table()
         "What became of the packets of each file; of the last reading that came to its end."
 
-    def batches(self, keep: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """Batches of schema FRAMES, in capture order; tells bytes read since the last one.
+    def batches(
+        self, columns: Sequence[str] = READ_FRAMES.names, keep: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of these columns, in capture order; tells bytes read since the last one.
 
         The columns to `keep` stay in memory for `side_by_side`, if there is room for them.
         """
         rows: list[pa.RecordBatch] = []
         kept: dict[str, list[tuple[pa.RecordBatch, int]]] | None = {} if keep else None
         total = 0
-        for point, batch, count in self._read(self._files, rows):
+        for point, batch, count in self._read(self._files, rows, columns):
             yield batch
             self._on_progress(count)
             if kept is not None:
@@ -49,8 +51,10 @@ class LocalFrames:
         self._kept = kept
         self._sum(rows)
 
-    def side_by_side(self, ahead_ns: dict[str, int]) -> Iterator[pa.RecordBatch]:
-        """The same, but of all vantage points whatever comes next by time.
+    def side_by_side(
+        self, columns: Sequence[str], ahead_ns: dict[str, int]
+    ) -> Iterator[pa.RecordBatch]:
+        """The same, but of all vantage points whatever comes next by time; or the columns kept.
 
         Batches stay whole and each point's stay in order. `ahead_ns` is how far each point's clock
         is ahead.
@@ -60,7 +64,9 @@ class LocalFrames:
         for point in dict.fromkeys(each.vantage_point for each in self._files):
             files = [each for each in self._files if each.vantage_point == point]
             if self._kept is None:
-                streams[point] = ((batch, count) for _, batch, count in self._read(files, rows))
+                streams[point] = (
+                    (batch, count) for _, batch, count in self._read(files, rows, columns)
+                )
             else:
                 streams[point] = (each for each in self._kept.get(point, ()))
         waiting: dict[str, tuple[pa.RecordBatch, int]] = {}
@@ -80,13 +86,13 @@ class LocalFrames:
         self._kept = None
 
     def _read(
-        self, files: list[CaptureFile], rows: list[pa.RecordBatch]
+        self, files: list[CaptureFile], rows: list[pa.RecordBatch], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.RecordBatch, int]]:
         """Batches with their vantage point and the bytes that they took; fills `rows`."""
         for part in plan(files, self._settings):
             reader = PartReader(part, self._settings)
             told = 0
-            for batch in reader.batches():
+            for batch in reader.batches(columns):
                 yield part.file.vantage_point, batch, reader.bytes_read - told
                 told = reader.bytes_read
             rows.append(reader.captures())
@@ -96,7 +102,7 @@ class LocalFrames:
 
     def table(self) -> pa.Table:
         """All frames at once: for captures that fit into memory."""
-        return pa.Table.from_batches(self.batches(), schema=FRAMES)
+        return pa.Table.from_batches(map(plain, self.batches()), schema=FRAMES)
 
 
 def _earliest(waiting: dict[str, tuple[pa.RecordBatch, int]], ahead_ns: dict[str, int]) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from reports.analysis.analyze import FATE_COLUMNS
 from reports.analysis.followed import KEY_NAMES, by_stream
-from reports.analysis.schema import FRAMES
+from reports.analysis.schema import FRAMES, READ_FRAMES
 from reports.analysis.stream_walk import WalkKey
 
 PARCEL_FRAMES = 1 << 14
@@ -23,7 +23,7 @@ PARCEL_FRAMES = 1 << 14
 PENDING_FRAMES_MAX = 1 << 18
 """Of all streams together that a packer holds back, waiting for more of the same."""
 
-BODY = pa.schema([FRAMES.field(name) for name in FATE_COLUMNS if name not in KEY_NAMES])
+BODY = pa.schema([READ_FRAMES.field(name) for name in FATE_COLUMNS if name not in KEY_NAMES])
 PARCELS = pa.schema(
     [
         *(FRAMES.field(name) for name in KEY_NAMES),
@@ -33,7 +33,8 @@ PARCELS = pa.schema(
         ("frames", pa.binary()),
     ]
 )
-"""Whose frames, where and when the first of them was captured, and all of them as BODY."""
+"""Whose frames, where and when the first of them was captured, and all of them as BODY, an Arrow
+stream, since what its texts are must travel with them."""
 PARCEL_ORDER = ("file_index", "record_at")
 """Of the parcels of a stream at one vantage point: no two of them overlap."""
 
@@ -46,7 +47,7 @@ class Packer:
         self._counts: dict[WalkKey, int] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take in frames of schema FRAMES, in capture order; returns parcels that are full."""
+        """Take in frames with FATE_COLUMNS, in capture order; returns parcels that are full."""
         for key, rows in by_stream(frames.select(FATE_COLUMNS)):
             self._pending.setdefault(key, []).append(rows)
             self._counts[key] = self._counts.get(key, 0) + rows.num_rows
@@ -68,12 +69,12 @@ class Packer:
         for first in range(0, rows.num_rows, PARCEL_FRAMES):
             some = rows.slice(first, PARCEL_FRAMES)
             head = {name: some.column(name)[0].as_py() for name in PARCELS.names[:-1]}
-            parcels.append({**head, "frames": some.select(BODY.names).serialize().to_pybytes()})
+            parcels.append({**head, "frames": _written(some.select(BODY.names))})
         return pa.RecordBatch.from_pylist(parcels, schema=PARCELS)
 
 
 def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The parcels of a part's frames, which come as schema FRAMES and in capture order."""
+    """The parcels of a part's frames, which have FATE_COLUMNS and come in capture order."""
     packer = Packer()
     for batch in batches:
         yield from packer.feed(batch)
@@ -85,4 +86,14 @@ def unpacked(parcels: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
     points, sessions, streams = (parcels.column(name).to_pylist() for name in KEY_NAMES)
     bodies = parcels.column("frames")
     for index, key in enumerate(zip(points, sessions, streams, strict=True)):
-        yield key, pa.ipc.read_record_batch(bodies[index].as_buffer(), BODY)
+        with pa.ipc.open_stream(bodies[index].as_buffer()) as stream:
+            yield key, stream.read_next_batch()
+
+
+def _written(frames: pa.RecordBatch) -> bytes:
+    """A batch as a stream of its own."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, frames.schema) as stream:
+        stream.write_batch(frames)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written

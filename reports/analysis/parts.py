@@ -8,7 +8,7 @@ whose sections or interfaces change in the middle cannot be read in parts: `Spli
 the caller plans again with `may_split=False`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from harness.dissect.capture_stream import (
 )
 from reports.analysis.capture_files import CaptureFile, open_capture
 from reports.analysis.frame_table import FrameTable
-from reports.analysis.schema import CAPTURES
+from reports.analysis.schema import CAPTURES, READ_FRAMES
 
 PART_LENGTH = 1 << 27
 """Bytes of a plain file that make a part where nobody asks for more parts."""
@@ -94,13 +94,13 @@ class PartReader:
         self._stream: CaptureStream | None = None
         self._problem = ""
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The frames, of schema FRAMES. What cannot be read is told by `captures`.
+    def batches(self, columns: Sequence[str] = READ_FRAMES.names) -> Iterator[pa.RecordBatch]:
+        """The frames, these columns of READ_FRAMES. What cannot be read is told by `captures`.
 
         Raises SplitError.
         """
         part, settings = self._part, self._settings
-        table = FrameTable(part.file.vantage_point, part.file.index)
+        table = FrameTable(part.file.vantage_point, part.file.index, columns)
         reading = Reading(
             start=part.start,
             stop=part.stop,

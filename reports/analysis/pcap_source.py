@@ -36,10 +36,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from harness.dissect.capture_stream import CELL_LENGTH
+from reports.analysis.analyze import FATE_COLUMNS
 from reports.analysis.capture_files import find_captures
 from reports.analysis.parcels import PARCELS, packed
 from reports.analysis.parts import Part, PartReader, ReadSettings, plan
-from reports.analysis.schema import CAPTURES, FRAMES
+from reports.analysis.schema import CAPTURES, FRAMES, plain
 from reports.analysis.survey import SURVEY, survey_of
 
 FORMAT = "aeron.pcap"
@@ -124,12 +125,12 @@ class CaptureSourceReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         reader = PartReader(partition.part, self._settings)
         if self._table == "frames":
-            yield from reader.batches()
+            yield from map(plain, reader.batches())
         elif self._table == "parcels":
-            yield from packed(reader.batches())
+            yield from packed(reader.batches(FATE_COLUMNS))
         elif self._table == "survey":
             yield survey_of(reader)
         else:
-            for _ in reader.batches():
+            for _ in reader.batches(()):
                 pass
             yield reader.captures()

@@ -46,27 +46,27 @@ class PositionSamples:
 
     def feed(self, events: Events, told: Any, flow: int) -> None:
         """Take in events and what was told of them."""
-        chosen = np.flatnonzero(events.flow_of == flow)
-        if not len(chosen):
+        mine = np.flatnonzero(events.flow_of == flow)
+        if not len(mine):
             return
-        made = np.zeros(len(chosen), dtype=_SAMPLE)
-        made["time"] = events.times_ns[chosen]
-        made["high"], made["rebuilt"] = told["high"][chosen], told["rebuilt"][chosen]
-        is_status = events.kinds[chosen] == kernel.STATUS
+        kept = np.arange(-self._count % self._step, len(mine), self._step)
+        at = np.append(kept, len(mine) - 1)
+        made = np.zeros(len(at), dtype=_SAMPLE)
+        made["time"] = events.times_ns[mine[at]]
+        made["high"], made["rebuilt"] = told["high"][mine[at]], told["rebuilt"][mine[at]]
+        heard = np.flatnonzero(events.kinds[mine] == kernel.STATUS)
+        heard_by = np.searchsorted(heard, at, side="right")
         for which, (name, values) in enumerate(
             (("consumed", events.starts), ("limit", events.ends))
         ):
             # Late status messages take nothing back.
-            put = np.where(is_status, values[chosen], _NOT_TOLD)
-            put[0] = max(put[0], self._status[which])
-            made[name] = np.maximum.accumulate(put)
+            most = np.maximum.accumulate(np.append(self._status[which], values[mine[heard]]))
+            made[name] = most[heard_by]
         self._status = int(made["consumed"][-1]), int(made["limit"][-1])
-        numbers = self._count + np.arange(len(made))
-        self._count += len(made)
         self._last = made[-1:]
-        keep = numbers % self._step == 0
-        self._kept = np.concatenate([self._kept, made[keep]])
-        self._numbers = np.concatenate([self._numbers, numbers[keep]])
+        self._kept = np.concatenate([self._kept, made[:-1]])
+        self._numbers = np.concatenate([self._numbers, self._count + kept])
+        self._count += len(mine)
         while len(self._kept) > SAMPLES_MAX:
             self._step *= 2
             keep = self._numbers % self._step == 0

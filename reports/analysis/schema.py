@@ -93,6 +93,20 @@ FRAME_COLUMNS = (
 )
 FRAMES = pa.schema([(column.name, column.type) for column in FRAME_COLUMNS])
 
+CODED = {
+    name: pa.dictionary(code, pa.string())
+    for name, code in (
+        ("vantage_point", pa.int8()),
+        ("source_address", pa.int32()),
+        ("destination_address", pa.int32()),
+        ("frame_type", pa.int8()),
+    )
+}
+"""Texts of which each frame has one of a few. From reader to walk they travel as numbers that point
+to them: to write the text of each frame and to read it again took as long as all analyses."""
+READ_FRAMES = pa.schema([(each.name, CODED.get(each.name, each.type)) for each in FRAME_COLUMNS])
+"""FRAMES as a reader makes it; `plain` makes those of it."""
+
 CAPTURES = pa.schema(
     [
         ("file_index", pa.int32()),
@@ -103,6 +117,11 @@ CAPTURES = pa.schema(
     ]
 )
 """One row a file, or a part of one before they are summed: what became of its packets."""
+
+
+def plain(frames: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of READ_FRAMES that there are as those of FRAMES."""
+    return frames.cast(pa.schema([FRAMES.field(name) for name in frames.schema.names]))
 
 
 def describe() -> Iterator[str]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.artifact.frame_class import CODES, DATA, HEARTBEAT, NAK, PAD, SM
 from harness.dissect.frames import DATA_HEADER_LENGTH
 from harness.dissect.wire_frame import NO_IDENTIFICATION
 from reports.analysis import repair_kernel as kernel
@@ -21,12 +22,10 @@ from reports.analysis.geometry import Geometry, positions_in
 
 _STATUS_SETUP = 0x80
 _NONE = 255
-_KINDS = (
-    (kernel.FRAME, ("DATA", "PAD")),
-    (kernel.HEARTBEAT, ("HEARTBEAT",)),
-    (kernel.NAK, ("NAK",)),
-    (kernel.STATUS, ("SM",)),
-)
+_KIND_OF = np.full(HEARTBEAT + 1, _NONE, dtype=np.uint8)
+"By the code of a frame's type."
+_KIND_OF[[DATA, PAD]] = kernel.FRAME
+_KIND_OF[[HEARTBEAT, NAK, SM]] = kernel.HEARTBEAT, kernel.NAK, kernel.STATUS
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,8 @@ class StreamEvents:
 
     def of(self, frames: pa.RecordBatch | pa.Table) -> Events:
         """The events of some frames of this stream."""
-        count = frames.num_rows
-        names = frames.column("frame_type")
-        kinds = np.full(count, _NONE, dtype=np.uint8)
-        for kind, types in _KINDS:
-            kinds[bools(pc.is_in(names, pa.array(types)))] = kind
+        types = types_of(frames)
+        kinds = _KIND_OF[types]
         flags = ints(frames, "flags")
         kinds[(kinds == kernel.STATUS) & (flags & _STATUS_SETUP != 0)] = _NONE
         flow_of = self._flows_of(frames, kinds)
@@ -84,10 +80,12 @@ class StreamEvents:
         starts = positions_in(self._geometry, ints(frames, "term_id"), ints(frames, "term_offset"))
         spans = (ints(frames, "frame_length").astype(np.int64) + 31) & ~31
         spans[kinds == kernel.HEARTBEAT] = 0
-        spans = np.where(kinds == kernel.NAK, ints(frames, "nak_length"), spans)
-        spans = np.where(kinds == kernel.STATUS, ints(frames, "window_bytes"), spans)
+        for kind, name in ((kernel.NAK, "nak_length"), (kernel.STATUS, "window_bytes")):
+            of_kind = np.flatnonzero(kinds == kind)
+            if len(of_kind):
+                spans[of_kind] = ints(frames, name)[of_kind]
         identifications = self._identifications(frames)
-        charges = np.where(bools(pc.equal(names, "PAD")), DATA_HEADER_LENGTH, spans)
+        charges = np.where(types == PAD, DATA_HEADER_LENGTH, spans)
         return Events(
             rows,
             ints(frames, "time_ns")[rows],
@@ -156,7 +154,10 @@ def bools(values: Any) -> Any:
 
 def ints(frames: Any, name: str, instead: int = 0) -> Any:
     """A column of integers as an array; null as 0, or as told."""
-    return pc.fill_null(frames.column(name), instead).to_numpy(zero_copy_only=False)
+    column = frames.column(name)
+    if column.null_count:
+        column = pc.fill_null(column, instead)
+    return column.to_numpy(zero_copy_only=False)
 
 
 def packet_numbers(frames: Any) -> Any:
@@ -164,17 +165,44 @@ def packet_numbers(frames: Any) -> Any:
     return (ints(frames, "file_index").astype(np.int64) << 48) + ints(frames, "record_at")
 
 
-def ends_of(frames: Any, side: str, rows: Any = slice(None)) -> tuple[Any, list[str]]:
+def coded(column: Any) -> tuple[Any, list[str]]:
+    """A column of texts, which may be CODED: which of the texts each row has, and the texts."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return column.indices.to_numpy(), column.dictionary.to_pylist()
+
+
+def types_of(frames: Any) -> Any:
+    """int32[n]: the type of each frame, a code of frame_class."""
+    codes, names = coded(frames.column("frame_type"))
+    return np.array([CODES[name] for name in names], dtype=np.int32)[codes]
+
+
+def end_codes(frames: Any, side: str) -> tuple[Any, list[str]]:
+    """int64[n]: a number for address and port of the `source` or `destination`; the addresses.
+
+    The port is its lower 16 bits, above it is which of the addresses it is.
+    """
+    codes, addresses = coded(frames.column(f"{side}_address"))
+    return codes.astype(np.int64) << 16 | ints(frames, f"{side}_port"), addresses
+
+
+def end_text(code: int, addresses: list[str]) -> str:
+    """Address and port as one text."""
+    return f"{addresses[code >> 16]} {code & 0xFFFF}"
+
+
+def ends_of(frames: Any, side: str, rows: Any) -> tuple[Any, list[str]]:
     """Address and port of the `source` or `destination`: which of the texts each frame has.
 
     Of these rows only; texts come in the order in which the rows have them.
     """
-    column = frames.column(f"{side}_address")
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    addresses = column.dictionary_encode()
-    pairs = addresses.indices.to_numpy().astype(np.int64) << 16 | ints(frames, f"{side}_port")
-    encoded = pa.array(pairs[rows]).dictionary_encode()
-    names = addresses.dictionary.to_pylist()
-    texts = [f"{names[pair >> 16]} {pair & 0xFFFF}" for pair in encoded.dictionary.to_pylist()]
+    codes, addresses = end_codes(frames, side)
+    chosen = codes[rows]
+    if len(chosen) and (chosen == chosen[0]).all():
+        return np.zeros(len(chosen), dtype=np.int32), [end_text(int(chosen[0]), addresses)]
+    encoded = pa.array(chosen).dictionary_encode()
+    texts = [end_text(code, addresses) for code in encoded.dictionary.to_pylist()]
     return encoded.indices.to_numpy(), texts

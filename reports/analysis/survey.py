@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reports.analysis.parts import PartReader
 from reports.analysis.schema import CAPTURES
-from reports.analysis.totals import TOTALS, added_up, empty_totals, totals_of
+from reports.analysis.totals import COLUMNS, TOTALS, added_up, empty_totals, totals_of
 
 SURVEY = pa.schema([("captures", pa.binary()), ("totals", pa.binary())])
 """CAPTURES and TOTALS, each as one Arrow batch."""
@@ -41,7 +41,7 @@ class TotalsSum:
 def survey_of(reader: PartReader) -> pa.RecordBatch:
     """One row of SURVEY of a part that was not read yet."""
     total = TotalsSum()
-    for batch in reader.batches():
+    for batch in reader.batches(COLUMNS):
         total.add(totals_of(batch))
     found = {
         "captures": reader.captures().serialize().to_pybytes(),

@@ -8,11 +8,16 @@ A row sums the frames of one stream that share vantage point, ends, type, term, 
 end-of-stream flag. There are few rows however many frames there are, so only these travel.
 """
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reports.analysis.stream_events import ends_of
+from harness.artifact.frame_class import NAMES, SETUP
+from reports.analysis import totals_kernel as kernel
+from reports.analysis.schema import WITH_TERM
+from reports.analysis.stream_events import coded, end_codes, end_text, ints, types_of
 
 KEYS = (
     ("vantage_point", pa.string()),
@@ -37,7 +42,23 @@ MOST = (
     ("mtu", pa.int32()),
 )
 TOTALS = pa.schema([*KEYS, *SUMS, *LEAST, *MOST])
-_END_FLAGS = 0x30
+_SUMMED = (
+    "term_id", "term_offset", "frame_length", "flags", "time_ns", "initial_term_id", "term_length",
+    "mtu",
+)  # fmt: skip
+COLUMNS = (
+    "vantage_point", "session_id", "stream_id", "source_address", "source_port",
+    "destination_address", "destination_port", "frame_type", *_SUMMED,
+)  # fmt: skip
+"""Of the table of frames, that are needed."""
+_TYPES_WITH = {
+    "term_id": WITH_TERM,
+    "least_initial": (SETUP,),
+    "most_initial": (SETUP,),
+    "term_length": (SETUP,),
+    "mtu": (SETUP,),
+}
+"""The others are null."""
 
 
 def empty_totals() -> pa.Table:
@@ -46,49 +67,51 @@ def empty_totals() -> pa.Table:
 
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
-    """The totals of some frames of schema FRAMES; frames without a session are left out."""
+    """The totals of some frames with at least COLUMNS; those without a session are left out."""
     sessions = frames.column("session_id")
     chosen = frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
-    table = pa.Table.from_batches([chosen])
-    if not table.num_rows:
+    count = chosen.num_rows
+    if not count:
         return empty_totals()
-    lengths = table["frame_length"].to_numpy()
-    kinds = table["frame_type"]
-    spans = ((lengths.astype(np.int64) + 31) & ~31).astype(np.int64)
-    is_positional = pc.is_in(kinds, pa.array(["DATA", "PAD"])).to_numpy(zero_copy_only=False)
-    is_data = pc.equal(kinds, "DATA").to_numpy(zero_copy_only=False)
-    is_heartbeat = pc.equal(kinds, "HEARTBEAT").to_numpy(zero_copy_only=False)
-    offsets = pc.fill_null(table["term_offset"], 0).to_numpy()
-    flags = table["flags"].to_numpy()
-    classes = np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int32)
-    columns = {
-        "vantage_point": table["vantage_point"],
-        "session_id": table["session_id"],
-        "stream_id": table["stream_id"],
-        "source": _end(table, "source"),
-        "destination": _end(table, "destination"),
-        "frame_type": kinds,
-        "term_id": table["term_id"],
-        "size_class": np.where(is_positional, classes, 0).astype(np.int32),
-        "end_flags": np.where(is_heartbeat, flags & _END_FLAGS, 0).astype(np.int32),
-        "frames": np.ones(len(lengths), dtype=np.int64),
-        "payload_bytes": np.where(is_data, lengths - 32, 0).astype(np.int64),
-        "span_bytes": np.where(is_positional, spans, 0),
-        "first_ns": table["time_ns"],
-        "least_offset": offsets.astype(np.int32),
-        "least_initial": table["initial_term_id"],
-        "last_ns": table["time_ns"],
-        "end_offset": (offsets + np.where(is_positional, spans, 0)).astype(np.int32),
-        "most_initial": table["initial_term_id"],
-        "term_length": table["term_length"],
-        "mtu": table["mtu"],
-    }
-    return added_up(pa.table(columns, schema=TOTALS))
+    found = np.zeros(count, dtype=kernel.TOTAL)
+    points, point_names = coded(chosen.column("vantage_point"))
+    sources, source_addresses = end_codes(chosen, "source")
+    destinations, destination_addresses = end_codes(chosen, "destination")
+    arrays = [
+        points.astype(np.int32),
+        ints(chosen, "session_id"),
+        ints(chosen, "stream_id"),
+        sources,
+        destinations,
+        types_of(chosen),
+        *(ints(chosen, name) for name in _SUMMED),
+        np.empty(1 << (2 * count).bit_length(), dtype=np.int32),
+        found,
+    ]
+    # The arithmetic of hashes wraps by intent; only plain Python would warn of it.
+    with np.errstate(over="ignore"):
+        used = kernel.sum_up(*arrays)
+    addresses = {"source": source_addresses, "destination": destination_addresses}
+    return _table(found[:used], point_names, addresses)
 
 
-def _end(table: pa.Table, which: str) -> pa.Array:
-    codes, texts = ends_of(table, which)
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts)).cast(pa.string())
+def _table(found: Any, points: list[str], addresses: dict[str, list[str]]) -> pa.Table:
+    """TOTALS of the kernel's rows."""
+    columns: dict[str, Any] = {}
+    for field in TOTALS:
+        values = found["point" if field.name == "vantage_point" else field.name]
+        if field.name == "vantage_point":
+            columns[field.name] = [points[each] for each in values]
+        elif field.name == "frame_type":
+            columns[field.name] = [NAMES[each] for each in values.tolist()]
+        elif field.name in addresses:
+            names = addresses[field.name]
+            columns[field.name] = [end_text(int(each), names) for each in values]
+        else:
+            types = _TYPES_WITH.get(field.name)
+            mask = None if types is None else ~np.isin(found["frame_type"], types)
+            columns[field.name] = pa.array(values, pa.int64(), mask=mask).cast(field.type)
+    return pa.table(columns, schema=TOTALS)
 
 
 def added_up(totals: pa.Table) -> pa.Table:

@@ -15,6 +15,7 @@ from reports.analysis import flow_control_kernel as windows
 from reports.analysis import image_kernel as image
 from reports.analysis import repair_kernel as repair
 from reports.analysis import sending_order
+from reports.analysis import totals_kernel as totals
 from reports.analysis.fate_kernel import FLOW, TOLD
 from reports.analysis.gap_kernel import CONTROLS, GAP, PIECE
 
@@ -45,6 +46,12 @@ def main() -> int:
     windows.follow_windows(*events, none, told, 1, 1, states, stalls, 0)
     parts, messages = np.zeros(0, dtype=image.PART), np.zeros(0, dtype=image.MESSAGE)
     image.assemble(parts, np.zeros(1, dtype=image.IMAGE)[0], messages, 0)
+    numbers.flags.writeable = False
+    times_ns = np.zeros(0, dtype=np.int64)
+    times_ns.flags.writeable = False
+    slots, found = np.zeros(1, dtype=np.int32), np.zeros(0, dtype=totals.TOTAL)
+    keys = (flows, numbers, numbers, none, none, flows, numbers, numbers, numbers, numbers)
+    totals.sum_up(*keys, times_ns, numbers, numbers, numbers, slots, found)
     # Windows are views of what was read, which nobody may write to.
     window = np.frombuffer(b"", dtype=np.uint8)
     segment, frames = np.zeros(1, dtype=recording.SEGMENT), np.zeros(1, dtype=recording.RECORDED)
