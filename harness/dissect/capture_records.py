@@ -179,11 +179,12 @@ def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
 
 
 @kernel
-def _may_reach(buf: Any, at: int, to: int, window: Any) -> bool:
+def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
     """Whether a record at `at` might end behind `to`: of most bytes the length alone says no."""
-    if window["kind"] != PCAP:
+    if window["kind"] != PCAP or limit - at < PCAP_RECORD_HEADER_LENGTH:
         return True
-    return PCAP_RECORD_HEADER_LENGTH + u32(buf, at + 8, window["big_endian"]) > to - at
+    captured = u32(buf, at + 8, window["big_endian"])
+    return captured <= RECORD_LENGTH_MAX and PCAP_RECORD_HEADER_LENGTH + captured > to - at
 
 
 @kernel
@@ -196,7 +197,7 @@ def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
     first = max(inner - CHAIN_LENGTH, window["first"] - window["base"], 0)
     for at in range(first, inner):
         window["steps"] -= 1
-        if not _may_reach(buf, at, inner, window):
+        if not _may_reach(buf, at, inner, limit, window):
             continue
         length = record_length(buf, at, limit, window, True)
         if length > inner - at and _is_on_chain(buf, inner, at + length, limit, window):

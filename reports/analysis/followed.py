@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from reports.analysis.geometry import Geometry, StreamKey
 from reports.analysis.repair import FLOWS, KEY
+from reports.analysis.schema import own_texts
 from reports.analysis.stream_events import coded
 from reports.analysis.stream_walk import WITHIN, StreamWalk, Told, WalkKey, WalkSettings
 
@@ -78,14 +79,14 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
     same = sessions << 32 | (streams & 0xFFFFFFFF)
     if (same == same[0]).all() and (points == points[0]).all():
         # Mostly so, and sorting would take as long as following.
-        yield _walk_key(names[points[0]], int(same[0])), chosen
+        yield _walk_key(names[points[0]].as_py(), int(same[0])), chosen
         return
     codes, which = np.unique(same, return_inverse=True)
     which = which * len(names) + points
     for code in np.unique(which):
         rows = np.flatnonzero(which == code)
-        key = _walk_key(names[code % len(names)], int(codes[code // len(names)]))
-        yield key, chosen.take(pa.array(rows))
+        key = _walk_key(names[int(code) % len(names)].as_py(), int(codes[code // len(names)]))
+        yield key, own_texts(chosen.take(pa.array(rows)))
 
 
 def with_session(frames: Any) -> Any:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from reports.analysis.analyze import FATE_COLUMNS
 from reports.analysis.followed import KEY_NAMES, by_stream
-from reports.analysis.schema import FRAMES, READ_FRAMES
+from reports.analysis.schema import FRAMES, READ_FRAMES, own_texts
 from reports.analysis.stream_walk import WalkKey
 
 PARCEL_FRAMES = 1 << 14
@@ -69,7 +69,7 @@ class Packer:
         for first in range(0, rows.num_rows, PARCEL_FRAMES):
             some = rows.slice(first, PARCEL_FRAMES)
             head = {name: some.column(name)[0].as_py() for name in PARCELS.names[:-1]}
-            parcels.append({**head, "frames": _written(some.select(BODY.names))})
+            parcels.append({**head, "frames": _written(own_texts(some.select(BODY.names)))})
         return pa.RecordBatch.from_pylist(parcels, schema=PARCELS)
 
 

@@ -12,6 +12,7 @@ signs. `position` is not here: it takes the SETUP of the stream, which may lie i
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from harness.artifact.frame_class import (
@@ -104,6 +105,8 @@ CODED = {
 }
 """Texts of which each frame has one of a few. From reader to walk they travel as numbers that point
 to them: to write the text of each frame and to read it again took as long as all analyses."""
+_TEXTS_FEW = 64
+"""That may as well stay."""
 READ_FRAMES = pa.schema([(each.name, CODED.get(each.name, each.type)) for each in FRAME_COLUMNS])
 """FRAMES as a reader makes it; `plain` makes those of it."""
 
@@ -117,6 +120,22 @@ CAPTURES = pa.schema(
     ]
 )
 """One row a file, or a part of one before they are summed: what became of its packets."""
+
+
+def own_texts(frames: pa.RecordBatch) -> pa.RecordBatch:
+    """The frames without those texts of CODED columns that no frame has.
+
+    Some frames of a batch hold on to the texts of all, addresses of thousands of others.
+    """
+    columns = []
+    for column in frames.columns:
+        if pa.types.is_dictionary(column.type) and len(column.dictionary) > _TEXTS_FEW:
+            used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
+            code_type = column.type.index_type.to_pandas_dtype()
+            texts = column.dictionary.take(pa.array(used))
+            column = pa.DictionaryArray.from_arrays(codes.astype(code_type), texts)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=frames.schema)
 
 
 def plain(frames: pa.RecordBatch) -> pa.RecordBatch:

@@ -165,22 +165,22 @@ def packet_numbers(frames: Any) -> Any:
     return (ints(frames, "file_index").astype(np.int64) << 48) + ints(frames, "record_at")
 
 
-def coded(column: Any) -> tuple[Any, list[str]]:
+def coded(column: Any) -> tuple[Any, pa.Array]:
     """A column of texts, which may be CODED: which of the texts each row has, and the texts."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    return column.indices.to_numpy(), column.dictionary.to_pylist()
+    return column.indices.to_numpy(), column.dictionary
 
 
 def types_of(frames: Any) -> Any:
     """int32[n]: the type of each frame, a code of frame_class."""
     codes, names = coded(frames.column("frame_type"))
-    return np.array([CODES[name] for name in names], dtype=np.int32)[codes]
+    return np.array([CODES[name] for name in names.to_pylist()], dtype=np.int32)[codes]
 
 
-def end_codes(frames: Any, side: str) -> tuple[Any, list[str]]:
+def end_codes(frames: Any, side: str) -> tuple[Any, pa.Array]:
     """int64[n]: a number for address and port of the `source` or `destination`; the addresses.
 
     The port is its lower 16 bits, above it is which of the addresses it is.
@@ -189,7 +189,7 @@ def end_codes(frames: Any, side: str) -> tuple[Any, list[str]]:
     return codes.astype(np.int64) << 16 | ints(frames, f"{side}_port"), addresses
 
 
-def end_text(code: int, addresses: list[str]) -> str:
+def end_text(code: int, addresses: pa.Array) -> str:
     """Address and port as one text."""
     return f"{addresses[code >> 16]} {code & 0xFFFF}"
 

@@ -95,13 +95,13 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
     return _table(found[:used], point_names, addresses)
 
 
-def _table(found: Any, points: list[str], addresses: dict[str, list[str]]) -> pa.Table:
+def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.Table:
     """TOTALS of the kernel's rows."""
     columns: dict[str, Any] = {}
     for field in TOTALS:
         values = found["point" if field.name == "vantage_point" else field.name]
         if field.name == "vantage_point":
-            columns[field.name] = [points[each] for each in values]
+            columns[field.name] = points.take(pa.array(values))
         elif field.name == "frame_type":
             columns[field.name] = [NAMES[each] for each in values.tolist()]
         elif field.name in addresses:

@@ -1,6 +1,7 @@
 """Captures of every kind, whole and damaged, in any number of parts, are read the same."""
 
 import io
+import struct
 
 import numba
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.dissect.capture_format import CaptureFormatError, read_format
+from harness.dissect.capture_format import PCAP, CaptureFormatError, read_format
+from harness.dissect.capture_records import FOUND, WINDOW, find_record
 from harness.dissect.capture_stream import (
     CELL_LENGTH_MIN,
     NO_STOP,
@@ -165,6 +167,21 @@ def test_a_capture_within_a_payload_is_never_taken_for_records():
     whole = read(capture)
     assert {row[3] for row in whole[0]} == {1}
     assert read_in_parts(capture, CELL_LENGTH_MIN, CELL_LENGTH_MIN) == whole
+
+
+def test_a_capture_within_a_packet_that_the_file_cuts_is_told_without_looking_behind_it():
+    """A record within a packet ends where the packet would, and both beyond the file's end."""
+    seconds = made.START_NS // 10**9
+    outer = struct.pack("<4I", seconds, 0, 600, 600)
+    inner = struct.pack("<4I", seconds, 0, 40, 40) + bytes(40)
+    torn = struct.pack("<4I", seconds, 0, 600 - 56 - 16, 600)
+    file = np.frombuffer(b"\xff" * 20 + outer + inner + torn, dtype=np.uint8)
+    window = np.zeros(1, dtype=WINDOW)[0]
+    window["kind"], window["fraction_ns"], window["near_s"] = PCAP, 1, seconds
+    window["at"], window["limit"], window["is_eof"] = 36, len(file), 1
+    window["until"], window["steps"] = 1 << 40, 1 << 20
+    assert find_record(file, window) == FOUND
+    assert window["at"] == 20 + 16 + 600
 
 
 @needs_machine_code

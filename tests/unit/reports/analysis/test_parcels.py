@@ -11,26 +11,40 @@ from reports.analysis.followed import KEY_NAMES, by_stream
 from reports.analysis.local_engine import local_frames
 from reports.analysis.parcels import BODY, PARCEL_ORDER, PARCELS, Packer, unpacked
 from reports.analysis.parts import ReadSettings
-from reports.analysis.schema import FRAMES
+from reports.analysis.schema import FRAMES, READ_FRAMES, plain
 from tests.stand_ins import made_capture as made
+
+
+def addressed(frames, count):
+    """The frames as if they came from so many hosts in turn."""
+    texts = pa.array([f"10.1.{each // 250}.{each % 250}" for each in range(count)])
+    column = texts.take(pa.array(np.arange(frames.num_rows) % count))
+    return frames.set_column(
+        frames.schema.get_field_index("source_address"), "source_address", column
+    )
+
+
+def as_read(frames):
+    """The frames with coded texts, as a reader makes them: with those of this batch."""
+    return pa.RecordBatch.from_pylist(frames.to_pylist(), schema=READ_FRAMES)
 
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory):
-    """Three streams of one capture, their frames mixed, as one batch."""
+    """Three streams of one capture, their frames mixed, from many hosts, as one batch."""
     sent = [made.stream_packets(400, session=session) for session in (7, -8, 9)]
     mixed = [packet for together in zip(*sent, strict=True) for packet in together]
     path = tmp_path_factory.mktemp("mixed") / "mixed.pcap"
     path.write_bytes(made.pcap(mixed))
     (batch,) = local_frames(find_captures([str(path)]), ReadSettings()).table().to_batches()
-    return batch
+    return addressed(batch, 300)
 
 
 def packed(frames, rows_of_batch):
     packer = Packer()
     found = []
     for first in range(0, frames.num_rows, rows_of_batch):
-        found += packer.feed(frames.slice(first, rows_of_batch))
+        found += packer.feed(as_read(frames.slice(first, rows_of_batch)))
     found += packer.finish()
     assert not list(packer.finish())
     return pa.Table.from_batches(found, schema=PARCELS)
@@ -42,7 +56,7 @@ def streams_of(table):
     found = {}
     for batch in table.sort_by(order).to_batches(max_chunksize=3):
         for key, rows in unpacked(batch):
-            found.setdefault(key, []).append(rows)
+            found.setdefault(key, []).append(plain(rows))
     return {key: pa.Table.from_batches(rows).combine_chunks() for key, rows in found.items()}
 
 
@@ -80,7 +94,18 @@ def test_frames_of_no_stream_are_left_out():
     assert packed(alone, 1).num_rows == 0
 
 
-def test_a_parcel_is_small_enough_for_spark_to_hold_several(frames):
-    (rows,) = [rows for key, rows in by_stream(frames.select(FATE_COLUMNS)) if key[1] == 7]
+@pytest.mark.parametrize("hosts", [1, 2_000])
+def test_a_parcel_is_small_enough_for_spark_to_hold_several(frames, hosts):
+    (rows,) = [rows for key, rows in by_stream(frames) if key[1] == 7]
     many = rows.take(pa.array(np.arange(parcels.PARCEL_FRAMES) % rows.num_rows))
-    assert many.select(BODY.names).serialize().size < 3_000_000
+    (parcel,) = packed(addressed(many, hosts), 10_000)["frames"]
+    assert len(parcel.as_py()) < 2_500_000
+
+
+def test_a_parcel_has_no_texts_but_its_own(frames):
+    (rows,) = [rows for key, rows in by_stream(frames) if key[1] == 7]
+    many = as_read(addressed(rows.take(pa.array(np.arange(2_000) % rows.num_rows)), 2_000))
+    packer = Packer()
+    found = [*packer.feed(many.slice(0, 4)), *packer.feed(many.slice(1_000, 3)), *packer.finish()]
+    (parcel,) = pa.Table.from_batches(found, schema=PARCELS)["frames"]
+    assert len(parcel.as_py()) < 8_000
