@@ -26,5 +26,8 @@ ZERO_TOLERANCE = frozenset({Kind.SAFETY, Kind.LAW, Kind.PATIENCE})
 OF_A_BROKEN_RUN = frozenset(Kind) - {Kind.PATIENCE}
 """What can go wrong because a run was not what it should have been."""
 
-OF_A_SLOW_HOST = frozenset(Kind) - {Kind.LAW}
+OF_A_SLOW_HOST = frozenset(Kind) - {Kind.LAW, Kind.PATIENCE}
 """What can go wrong because a host was too slow: nothing comes in time, or in whole."""
+
+OF_A_STARVED_HOST = OF_A_SLOW_HOST | {Kind.PATIENCE}
+"""The same, where it was so for longer than anybody waits."""

@@ -2,8 +2,8 @@
 
 A broken gate here excuses what a slow host can cause, and nothing else: not bytes, and not cause
 and effect. A run in which nothing was violated is none the worse for it. All figures are of the
-traffic phase; before it, everything starts at once. Of a run that ended before its traffic only
-what takes the time away from all of it counts.
+traffic phase; before it, everything starts at once. That somebody left because he was not answered
+takes more than a slow moment: a host that starved for as long as he waits, in whatever phase.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from harness.artifact.manifest import Manifest
 from harness.artifact.pressure import UNKNOWN, Pressure
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, together
-from harness.verdict.kind import OF_A_SLOW_HOST
+from harness.verdict.kind import OF_A_SLOW_HOST, OF_A_STARVED_HOST
 from harness.verdict.outcome import Outcome
 
 NAME = "host_was_not_overloaded"
@@ -33,6 +33,10 @@ STEAL_SHARE_MAX = 0.02
 """Of one processor's time, that the machine's own host gave to others."""
 THROTTLED_SHARE_MAX = 0.01
 """Of the time: a quota takes its time in stretches of up to 100 ms."""
+STARVED_NS = 5_000_000_000
+"""Whose wait was above WAIT_SHARE_MAX for so long starved: half the patience of Aeron's clients."""
+STARVED_GAP_NS = 1_000_000_000
+"""Or had no turn at all for so long; no sound host makes anybody wait for a hundredth of it."""
 
 
 def host_was_not_overloaded(evidence: Evidence) -> list[Finding]:
@@ -46,7 +50,6 @@ def host_was_not_overloaded(evidence: Evidence) -> list[Finding]:
         return [_limited(could_not_look(NAME, gap))]
     during = next((each for each in manifest.phases if each.name == PHASE), None)
     starts, ends = during or manifest.phases[0], during or manifest.phases[-1]
-    look = _pressed if during else _pressed_throughout
     findings = []
     for host in case.hosts:
         pressure = evidence.pressure(host.name)
@@ -59,7 +62,10 @@ def host_was_not_overloaded(evidence: Evidence) -> list[Finding]:
             gap = Missing(where[0], "tells of no stretch of that time")
             findings.append(_limited(could_not_look(NAME, gap, host.name)))
             continue
-        findings.append(_finding(list(look(rows)), _summary(rows), host.name, where))
+        starved = list(_starved(rows))
+        offences = [*starved, *(_pressed(rows) if during else ())]
+        finding = _finding(offences, _summary(rows), host.name, where)
+        findings.append(replace(finding, excuses_kinds=OF_A_STARVED_HOST) if starved else finding)
     where = (evidence.name_of(evidence.folder.ledger),)
     lags_ns = [link.lag_ns.get("p99", 0) for link in ledger.links.values()]
     worst_ns = max(lags_ns, default=0)
@@ -131,23 +137,26 @@ def _pressed(rows: Pressure) -> Iterator[str]:
             f"the sampler did not look for {gap_ns} ns, limit {GAP_NS_MAX}, "
             f"where {rows.interval_ns} are due"
         )
-    yield from _throttled(rows)
-
-
-def _pressed_throughout(rows: Pressure) -> Iterator[str]:
-    """What shows that a host was pressed too hard all the time, as starting alone does not."""
-    spans = np.diff(rows.column("time_ns"))
-    share = float((_shares(rows, "wait_ns") * spans).sum() / max(1, spans.sum()))
-    if share > WAIT_SHARE_MAX:
-        limit = f"limit {WAIT_SHARE_MAX:.0%}"
-        yield f"the driver waited for a processor {share:.0%} of the time, {limit}"
-    yield from _throttled(rows)
-
-
-def _throttled(rows: Pressure) -> Iterator[str]:
     throttled = _throttled_share(rows)
     if throttled > THROTTLED_SHARE_MAX:
         yield f"a quota kept the driver still {throttled:.1%} of the time"
+
+
+def _starved(rows: Pressure) -> Iterator[str]:
+    """What shows that a host did not have its time for longer than starting takes."""
+    times_ns, waited_ns = rows.column("time_ns"), rows.column("wait_ns")
+    ends = np.searchsorted(times_ns, times_ns + STARVED_NS)
+    starts = np.flatnonzero(ends < len(times_ns))
+    ends = ends[starts]
+    shares = (waited_ns[ends] - waited_ns[starts]) / (times_ns[ends] - times_ns[starts])
+    if shares.max(initial=0.0) > WAIT_SHARE_MAX:
+        yield (
+            f"the driver waited for a processor {shares.max():.0%} of "
+            f"{STARVED_NS // 1_000_000_000} s, limit {WAIT_SHARE_MAX:.0%}"
+        )
+    gap_ns = int(rows.column("longest_gap_ns")[1:].max(initial=0))
+    if gap_ns > STARVED_GAP_NS:
+        yield f"the host starved: its sampler had no turn for {gap_ns} ns, limit {STARVED_GAP_NS}"
 
 
 def _summary(rows: Pressure) -> str:

@@ -107,7 +107,7 @@ def _judged(evidence: Evidence, host: str, traffic_id: str, story: _Story, about
     offence = _not_listed(story) or _not_as_told(story)
     for recording in () if offence else story.recordings:
         offence = offence or _inexact(story, recording)
-    offence = offence or _not_in_turn(story)
+    offence = offence or _not_in_turn(story) or _unheard(story)
     if offence is not None:
         if offence.file is not None:
             where.insert(0, evidence.name_of(offence.file))
@@ -170,13 +170,22 @@ def _not_as_told(story: _Story) -> _Offence | None:
             return _Offence(text, each.stop_position)
         kept = (each.start_position, each.stop_position)
         if story.told.error and said.stop_position < 0:
-            # Who was ended before the recording was has not heard where it stopped.
+            # Who was ended before that has not heard of the stop: see `_unheard`.
             kept = each.start_position, said.stop_position
         if (said.start_position, said.stop_position) != kept:
             text = f"recording {each.recording_id} goes from {each.start_position} to "
             text += f"{each.stop_position} in the catalog; its archive said from "
             return _Offence(f"{text}{said.start_position} to {said.stop_position}")
     return None
+
+
+def _unheard(story: _Story) -> _Offence | None:
+    """A stop that the archive has not told of, when the one who asked for it ended."""
+    running = [each.recording_id for each in story.told.own_recordings if each.stop_position < 0]
+    if not running:
+        return None
+    text = f"recording {running[0]} has stopped, and its archive still said that it goes on"
+    return _Offence(f"{text}; {story.told.error}", stands=False)
 
 
 def _inexact(story: _Story, recording: Recording) -> _Offence | None:

@@ -22,7 +22,7 @@ from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress
 from harness.workload.publisher_facts import begin_facts, note_stream
 from harness.workload.start import Start
-from harness.workload.stop import GaveUp, Stop, SubjectError
+from harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
 
 IDLE_S = 0.0001
 WAIT_S = 0.01
@@ -156,7 +156,7 @@ def run(options: Options, stop: Stop) -> None:
         made, payload, skip, stop, traffic.pace, waits_for_readers=traffic.rejoins
     )
     try:
-        with Aeron(options.aeron_dir) as aeron:
+        with Aeron(options.aeron_dir) as aeron, blaming_time(aeron):
             publication = _open(aeron, traffic)
             for destination in traffic.destinations:
                 publication.add_destination(destination)

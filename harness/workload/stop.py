@@ -4,11 +4,13 @@ A handler of signals that raised would break into the middle of an offer or of a
 """
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
-from driver.archive.client import ArchiveTimeoutError
+from driver.archive.client import ArchiveClosedError, ArchiveTimeoutError
+from driver.client.aeron import Aeron
 from driver.client.errors import (
-    BroadcastLappedError,
     ClientTimeoutError,
     CommandTimeoutError,
     ConductorServiceTimeoutError,
@@ -16,8 +18,8 @@ from driver.client.errors import (
 )
 
 TIMEOUTS = (
+    ArchiveClosedError,
     ArchiveTimeoutError,
-    BroadcastLappedError,
     ClientTimeoutError,
     CommandTimeoutError,
     ConductorServiceTimeoutError,
@@ -32,6 +34,17 @@ class SubjectError(Exception):
 
 class GaveUp(SubjectError):
     """What somebody else has to do all the time was not done for so long that this one was left."""
+
+
+@contextmanager
+def blaming_time(aeron: Aeron) -> Iterator[None]:
+    """What is found wrong after the client was left by its driver is that it was left."""
+    try:
+        yield
+    except SubjectError as error:
+        if isinstance(aeron.termination, TIMEOUTS):
+            raise GaveUp(str(error)) from error
+        raise
 
 
 class Stopped(Exception):

@@ -29,7 +29,7 @@ from harness.workload.options import FLIP_BYTE, Options
 from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress, say
 from harness.workload.rejoining import Parts, Rejoining
-from harness.workload.stop import TIMEOUTS, GaveUp, Stop, SubjectError
+from harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
 from harness.workload.tap import Tap
 
 IDLE_S = 0.0001
@@ -124,7 +124,7 @@ def _read_one_image(
     stop: Stop,
 ) -> None:
     traffic = options.traffic
-    with Aeron(options.aeron_dir) as aeron:
+    with Aeron(options.aeron_dir) as aeron, blaming_time(aeron):
         subscriptions = [
             aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2)
         ]
@@ -218,5 +218,4 @@ def _read(
 
 def _require_open(aeron: Aeron) -> None:
     if aeron.is_closed:
-        was_left = isinstance(aeron.termination, TIMEOUTS)
-        raise (GaveUp if was_left else SubjectError)(f"the client was closed: {aeron.failure}")
+        raise SubjectError(f"the client was closed: {aeron.failure}")

@@ -7,7 +7,7 @@ from harness.artifact.pressure import Pressure
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, failed
 from harness.verdict.judge import judge
-from harness.verdict.kind import OF_A_SLOW_HOST, Kind
+from harness.verdict.kind import OF_A_SLOW_HOST, OF_A_STARVED_HOST, Kind
 from harness.verdict.outcome import Outcome
 from harness.verdict.overload import NAME, host_was_not_overloaded
 from tests.unit.harness.verdict.made_run import A_TO_B, START_NS, MadeRun, make_run, nak
@@ -111,38 +111,73 @@ def test_rows_of_another_time_tell_nothing(run):
     assert "tells of no phase" in broken(run)[0].text
 
 
-@pytest.mark.parametrize(("quarters", "shut"), [(1, False), (40, True)])
-def test_of_a_run_without_traffic_a_host_that_never_had_its_time_shuts(run, quarters, shut):
+def starve(run, quarters: int, share: float = 0.6) -> None:
+    """Let a run of 30 seconds go by, amid which a driver waits so much for so many quarters."""
     for phase in run.manifest.phases:
-        phase.name = "start"
-    for number, row in enumerate(run.pressure["b"]):
-        row[WAIT] += int(min(number, quarters) * 0.8 * QUARTER_NS)
-        row[GAP] = 90_000_000
-    findings = broken(run)
-    assert bool(findings) == shut
-    if shut:
-        assert "the driver waited for a processor 81% of the time, limit 50%" in findings[0].text
+        phase.ended_ns = phase.started_ns + 120 * QUARTER_NS
+    for host in run.pressure:
+        rows = []
+        for number in range(130):
+            waited = min(max(0, number - 20), quarters) if host == "b" else 0
+            row = list(run.pressure[host][0])
+            row[0], row[WAIT] = START_NS + number * QUARTER_NS, int(waited * share * QUARTER_NS)
+            rows.append(row)
+        run.pressure[host] = rows
 
 
 @pytest.mark.parametrize(
-    ("code", "pressed", "outcome"),
-    [(124, False, FAIL), (124, True, INCONCLUSIVE), (1, True, FAIL), (-11, True, FAIL)],
+    ("quarters", "share", "phase", "shut"),
+    [
+        (15, 0.6, "start", False),
+        (20, 0.4, "start", False),
+        (20, 0.6, "start", True),
+        (20, 0.6, "traffic", True),
+    ],
 )
-def test_who_left_because_nobody_answered_fails_a_run_unless_the_host_was_pressed(
-    run, code, pressed, outcome
+def test_a_host_starves_whose_driver_waits_for_five_seconds(run, quarters, share, phase, shut):
+    starve(run, quarters, share)
+    run.manifest.phases[0].name = phase
+    findings = broken(run)
+    assert bool(findings) == shut
+    if shut:
+        assert findings[0].excuses_kinds == OF_A_STARVED_HOST
+        assert "the driver waited for a processor 60% of 5 s, limit 50%" in findings[0].text
+
+
+@pytest.mark.parametrize(("gap_ns", "starved"), [(1_000_000_000, False), (1_000_000_001, True)])
+def test_a_host_starves_that_has_no_turn_for_a_second(run, gap_ns, starved):
+    run.pressure["a"][2][GAP] = gap_ns
+    kinds = OF_A_STARVED_HOST if starved else OF_A_SLOW_HOST
+    assert [each.excuses_kinds for each in broken(run)] == [kinds]
+
+
+@pytest.mark.parametrize(
+    ("code", "pressing", "outcome"),
+    [
+        (124, None, FAIL),
+        (124, press, FAIL),
+        (124, starve, INCONCLUSIVE),
+        (1, starve, FAIL),
+        (-11, starve, FAIL),
+    ],
+)
+def test_who_left_because_nobody_answered_fails_a_run_unless_the_host_starved(
+    run, code, pressing, outcome
 ):
     spoilt = next(each for each in run.manifest.processes if each.role == "publisher")
     spoilt.exit_code, spoilt.last_log_line = code, "no answer within 2000 ms"
     run.manifest.complete = False
-    if pressed:
-        press(run)
+    if pressing is starve:
+        starve(run, 20)
+    elif pressing is not None:
+        pressing(run)
     verdict = judge(run.write())
     assert verdict.outcome is outcome, verdict.reason
 
 
 def test_a_server_that_leaves_with_that_code_is_excused_by_nothing(run):
     run.manifest.processes[0].exit_code, run.manifest.processes[0].asked = 124, False
-    press(run)
+    starve(run, 20)
     assert judge(run.write()).outcome is FAIL
 
 
@@ -222,7 +257,8 @@ def test_a_wrong_byte_fails_a_run_on_any_host(run, pressed):
 def test_what_a_pressed_host_may_excuse(run, kind):
     press(run)
     gate = broken(run)[0]
-    assert gate.may_excuse(failed("check", "text", kind=kind)) == (kind is not Kind.LAW)
+    may = kind not in (Kind.LAW, Kind.PATIENCE)
+    assert gate.may_excuse(failed("check", "text", kind=kind)) == may
     assert not gate.may_excuse(failed("check", "text", kind=kind, stands=True))
 
 

@@ -199,13 +199,20 @@ def test_an_archive_that_says_other_than_its_catalog_fails_it(made, change):
     assert "its archive said from" in judged(made).text
 
 
-@pytest.mark.parametrize(("error", "outcome"), [("Stopped", Outcome.PASS), (None, Outcome.FAIL)])
-def test_who_was_ended_early_need_not_have_heard_of_the_stop(made, error, outcome):
+@pytest.mark.parametrize(("error", "stands"), [("Stopped", False), (None, True)])
+def test_who_was_ended_early_may_not_have_heard_of_the_stop(made, error, stands):
     made.error = error
     made.told = [Recorded(0, SESSION_ID, 0, -1, 64)]
-    assert judged(made).outcome is outcome
-    made.told = [Recorded(0, SESSION_ID, 32, -1, 64)]
-    assert judged(made).outcome is Outcome.FAIL
+    finding = judged(made)
+    assert (finding.outcome, finding.stands) == (Outcome.FAIL, stands)
+
+
+@pytest.mark.parametrize("spoilt", ["start", "byte"])
+def test_what_is_wrong_beside_that_stands(made, spoilt):
+    made.error = "Stopped"
+    made.told = [Recorded(0, SESSION_ID, 32 if spoilt == "start" else 0, -1, 64)]
+    finding = judged(made, *([(0, 40)] if spoilt == "byte" else []))
+    assert (finding.outcome, finding.stands) == (Outcome.FAIL, True)
 
 
 def test_a_recording_that_was_told_of_and_is_gone_fails_it(made):

@@ -9,7 +9,7 @@ from harness.scenario.merge import MergeCase
 from harness.workload import archive_session, merging
 from harness.workload.merging import Merging
 from harness.workload.progress import Progress
-from harness.workload.stop import Stop, Stopped, SubjectError
+from harness.workload.stop import GaveUp, Stop, Stopped
 from tests.unit.driver.archive.storage import own_recording as own
 
 MERGE = MergeCase(after_bytes=100, live="aeron:udp", port=1)
@@ -76,7 +76,7 @@ def test_one_that_never_merges_says_so(facts):
 
 
 def test_an_image_that_goes_away_is_a_failure(facts):
-    with pytest.raises(SubjectError, match="went away at position 96, before the end"):
+    with pytest.raises(GaveUp, match="went away at position 96, before the end"):
         read(ScriptedMerge((64,), (96, "closed")), facts)
 
 

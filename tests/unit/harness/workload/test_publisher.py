@@ -8,7 +8,7 @@ import pytest
 from driver.logbuffer import publication_result as result
 from harness.artifact.plan import MessagePlan
 from harness.workload.publisher import Publisher
-from harness.workload.stop import Stop, Stopped, SubjectError
+from harness.workload.stop import GaveUp, Stop, Stopped, SubjectError
 
 PAYLOAD = np.arange(10, dtype=np.uint8)
 PLAN = MessagePlan(lengths=np.array([4, 4, 25, 1]), starts=np.array([0, 4, 8, 33]))
@@ -88,8 +88,9 @@ def test_push_backs_are_counted_and_tried_again():
 )
 def test_any_other_answer_is_the_subjects_failure(code, name):
     publisher = make()
-    with pytest.raises(SubjectError, match=f"found {name}$"):
+    with pytest.raises(SubjectError, match=f"found {name}$") as failure:
         publisher.send(ScriptedPublication(code))
+    assert (failure.type is GaveUp) == (code == result.NOT_CONNECTED)
     assert publisher.accepted_count == 0
 
 

@@ -9,7 +9,7 @@ from driver.archive.client import ArchiveError
 from harness.dissect.counter_key import RECEIVER_POSITION, SENDER_POSITION
 from harness.workload import replayer
 from harness.workload.publisher_facts import begin_facts
-from harness.workload.stop import Stop, Stopped, SubjectError
+from harness.workload.stop import GaveUp, Stop, Stopped
 from tests.unit.driver.archive.storage import own_recording as own
 from tests.unit.harness.workload.small_case import small_case
 
@@ -83,7 +83,7 @@ def test_only_the_replays_own_sender_counts(facts):
 
 
 def test_a_replay_that_goes_away_has_failed(facts):
-    with pytest.raises(SubjectError, match="went away at position 96, before its end"):
+    with pytest.raises(GaveUp, match="went away at position 96, before its end"):
         follow(Told((-1, [counter(96)]), (256, [])), facts)
 
 
