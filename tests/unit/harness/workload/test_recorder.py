@@ -123,9 +123,11 @@ class Nobody:
         pass
 
 
-@pytest.mark.parametrize(("patience_ms", "attempts"), [(0, 1), (450, 3)])
-def test_an_archive_that_is_slow_to_begin_is_asked_again_for_as_long_as_any_client_waits(
-    patience_ms, attempts, monkeypatch
+@pytest.mark.parametrize(
+    ("patience_ms", "kills", "attempts"), [(1, True, 1), (450, True, 3), (150, False, 1)]
+)
+def test_an_archive_that_is_slow_to_begin_has_as_long_as_for_any_client(
+    patience_ms, kills, attempts, monkeypatch
 ):
     asked, now_ns = [], [10]
 
@@ -134,15 +136,17 @@ def test_an_archive_that_is_slow_to_begin_is_asked_again_for_as_long_as_any_clie
         now_ns[0] += 200_000_000
         raise ArchiveTimeoutError("no session")
 
-    settings = ArchiveContext(message_timeout_ns=max(1, patience_ms) * 1_000_000)
+    settings = ArchiveContext(message_timeout_ns=patience_ms * 1_000_000)
+    kill = SimpleNamespace(action="kill", roles=("archive", "driver"))
+    case = SimpleNamespace(events=(kill,) if kills else ())
     monkeypatch.setattr(recorder_of, "Aeron", Nobody)
     monkeypatch.setattr(recorder_of.AeronArchive, "connect", connect)
     monkeypatch.setattr(recorder_of, "context", lambda _: settings)
     monkeypatch.setattr(recorder_of.time, "monotonic_ns", lambda: now_ns[0])
     monkeypatch.setattr(recorder_of.time, "sleep", lambda _: None)
     with pytest.raises(ArchiveTimeoutError):
-        recorder_of._follow(SimpleNamespace(aeron_dir=""), Recorder(STREAM), Stop())
-    assert asked == attempts * [ANSWER_NS]
+        recorder_of._follow(SimpleNamespace(aeron_dir="", case=case), Recorder(STREAM), Stop())
+    assert asked == attempts * [ANSWER_NS if kills else settings.message_timeout_ns]
 
 
 def test_any_other_refusal_is_an_error(archive, recorder):
