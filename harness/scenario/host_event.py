@@ -123,6 +123,11 @@ class EventCase(Part):
         """The roles of the processes that it befalls."""
         return ALL if self.process == "all" else (self.process,)
 
+    @property
+    def kills_archive(self) -> bool:
+        """Whether an archive dies of it."""
+        return self.action == "kill" and "archive" in self.roles
+
 
 class TimeoutsCase(Part):
     """Time-outs in nanoseconds; 0 where the default holds."""

@@ -114,6 +114,11 @@ def _shares(rows: Pressure, name: str) -> NDArray[np.float64]:
     return shares
 
 
+def _longest_gap_ns(rows: Pressure) -> int:
+    """The longest that the sampler did not look, behind the first row."""
+    return int(rows.column("longest_gap_ns")[1:].max(initial=0))
+
+
 def _throttled_share(rows: Pressure) -> float:
     throttled = rows.column("throttled_ns")
     if UNKNOWN in (throttled[0], throttled[-1]):
@@ -131,7 +136,7 @@ def _pressed(rows: Pressure) -> Iterator[str]:
             f"the driver waited for a processor {waits.max():.0%} of the time between two looks, "
             f"limit {WAIT_SHARE_MAX:.0%}, in {many} of {len(waits)}"
         )
-    gap_ns = int(rows.column("longest_gap_ns")[1:].max(initial=0))
+    gap_ns = _longest_gap_ns(rows)
     if gap_ns > GAP_NS_MAX:
         yield (
             f"the sampler did not look for {gap_ns} ns, limit {GAP_NS_MAX}, "
@@ -154,14 +159,14 @@ def _starved(rows: Pressure) -> Iterator[str]:
             f"the driver waited for a processor {shares.max():.0%} of "
             f"{STARVED_NS // 1_000_000_000} s, limit {WAIT_SHARE_MAX:.0%}"
         )
-    gap_ns = int(rows.column("longest_gap_ns")[1:].max(initial=0))
+    gap_ns = _longest_gap_ns(rows)
     if gap_ns > STARVED_GAP_NS:
         yield f"the host starved: its sampler had no turn for {gap_ns} ns, limit {STARVED_GAP_NS}"
 
 
 def _summary(rows: Pressure) -> str:
     waits = _shares(rows, "wait_ns")
-    gap_ns = int(rows.column("longest_gap_ns")[1:].max(initial=0))
+    gap_ns = _longest_gap_ns(rows)
     return (
         f"the driver waited at most {waits.max():.0%} of the time for a processor, "
         f"the sampler at most {gap_ns} ns for its turn, of {rows.interval_ns}"

@@ -97,8 +97,7 @@ def _is_full(case: Case, host: str, kept: KeptArchive) -> bool:
 
 def kills_of(case: Case, host: str) -> int:
     """How often the archive of a host is killed on order."""
-    kills = [each for each in case.events if each.action == "kill" and "archive" in each.roles]
-    return sum(each.host == host for each in kills)
+    return sum(each.kills_archive and each.host == host for each in case.events)
 
 
 def _judged(evidence: Evidence, host: str, traffic_id: str, story: _Story, about: str) -> Finding:

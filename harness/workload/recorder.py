@@ -105,9 +105,9 @@ def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
     """Ask one session of the archive after the other until the recording has stopped."""
     was_ready = False
     wanted = context(options)
-    if any(each.action == "kill" and "archive" in each.roles for each in options.case.events):
+    patient_until_ns = time.monotonic_ns() + wanted.message_timeout_ns
+    if any(each.kills_archive for each in options.case.events):
         wanted = replace(wanted, message_timeout_ns=ANSWER_NS)
-    patient_until_ns = time.monotonic_ns() + context(options).message_timeout_ns
     while True:
         stop.check()
         try:

@@ -115,7 +115,7 @@ def _followed(
     joined = Joined(known, points, tell is not None)
     offsets = coarse_offsets(totals, {each.vantage_point for each in files})
     for batch in frames.side_by_side(FATE_COLUMNS, offsets) if known else ():
-        _feed(batch.select(FATE_COLUMNS), followed, joined, points, tell)
+        _feed(batch, followed, joined, points, tell)
     rows = followed.finish_all_but(None)
     links, left = joined.finish_all_but(None)
     if tell is not None:

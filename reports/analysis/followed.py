@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reports.analysis.geometry import Geometry, StreamKey
 from reports.analysis.repair import FLOWS, KEY
 from reports.analysis.schema import own_texts
-from reports.analysis.stream_events import coded
+from reports.analysis.stream_events import coded, with_session
 from reports.analysis.stream_walk import WITHIN, StreamWalk, Told, WalkKey, WalkSettings
 
 KEY_NAMES = ("vantage_point", "session_id", "stream_id")
@@ -87,12 +86,6 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
         rows = np.flatnonzero(which == code)
         key = _walk_key(names[int(code) % len(names)].as_py(), int(codes[code // len(names)]))
         yield key, own_texts(chosen.take(pa.array(rows)))
-
-
-def with_session(frames: Any) -> Any:
-    """Those frames that belong to a stream: all but the rare resolution frames."""
-    sessions = frames.column("session_id")
-    return frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
 
 
 def _walk_key(point: str, stream: int) -> WalkKey:

@@ -160,6 +160,12 @@ def ints(frames: Any, name: str, instead: int = 0) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
 
+def with_session(frames: Any) -> Any:
+    """Those frames that belong to a stream: all but the rare resolution frames."""
+    sessions = frames.column("session_id")
+    return frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
+
+
 def packet_numbers(frames: Any) -> Any:
     """int64[n]: a number for the packet that held each frame, the same for no other packet."""
     return (ints(frames, "file_index").astype(np.int64) << 48) + ints(frames, "record_at")

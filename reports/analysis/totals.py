@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from harness.artifact.frame_class import NAMES, SETUP
 from reports.analysis import totals_kernel as kernel
 from reports.analysis.schema import WITH_TERM
-from reports.analysis.stream_events import coded, end_codes, end_text, ints, types_of
+from reports.analysis.stream_events import coded, end_codes, end_text, ints, types_of, with_session
 
 KEYS = (
     ("vantage_point", pa.string()),
@@ -68,8 +67,7 @@ def empty_totals() -> pa.Table:
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
     """The totals of some frames with at least COLUMNS; those without a session are left out."""
-    sessions = frames.column("session_id")
-    chosen = frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
+    chosen = with_session(frames)
     count = chosen.num_rows
     if not count:
         return empty_totals()

@@ -8,6 +8,7 @@ import pytest
 from driver.archive.client import ArchiveContext, ArchiveError, ArchiveTimeoutError
 from driver.archive.protocol.codes import ErrorCode, SourceLocation
 from harness.artifact.recording import Recorded
+from harness.scenario.host_event import EventCase
 from harness.workload import recorder as recorder_of
 from harness.workload.recorder import ANSWER_NS, NOT_STOPPED, Recorder
 from harness.workload.stop import Stop
@@ -137,7 +138,10 @@ def test_an_archive_that_is_slow_to_begin_has_as_long_as_for_any_client(
         raise ArchiveTimeoutError("no session")
 
     settings = ArchiveContext(message_timeout_ns=patience_ms * 1_000_000)
-    kill = SimpleNamespace(action="kill", roles=("archive", "driver"))
+    kill = EventCase(
+        id="crash", host="b", process="archive", trigger="delivered", at=1, action="kill",
+        lasts_ns=1,
+    )  # fmt: skip
     case = SimpleNamespace(events=(kill,) if kills else ())
     monkeypatch.setattr(recorder_of, "Aeron", Nobody)
     monkeypatch.setattr(recorder_of.AeronArchive, "connect", connect)
