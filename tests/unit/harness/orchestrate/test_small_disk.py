@@ -27,9 +27,9 @@ except OSError as error:
 """
 WAIT = """
 import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 open(sys.argv[1] + "/begun", "w").close()
 print("ready", flush=True)
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 while True: signal.pause()
 """
 
