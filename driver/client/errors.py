@@ -111,3 +111,12 @@ class ConductorServiceTimeoutError(ClientTerminatedError):
 
 class BroadcastLappedError(ClientTerminatedError):
     """The driver said more than the client could hear; nobody knows what was missed."""
+
+
+TIMEOUTS = (
+    CommandTimeoutError,
+    DriverTimeoutError,
+    ClientTimeoutError,
+    ConductorServiceTimeoutError,
+)
+"""What a client says when one of its two sides was not there, or had no turn for too long."""

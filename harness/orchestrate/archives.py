@@ -27,6 +27,10 @@ _VARIABLES = {
     "AERON_ARCHIVE_THREADING_MODE": "SHARED",
     "AERON_ARCHIVE_IDLE_STRATEGY": "sleep-ns",
     "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "false",
+    # Longer than Aeron's: that nobody came within seconds is a slow host's doing, too, and a
+    # refusal does not say so, as a silence does.
+    "AERON_ARCHIVE_CONNECT_TIMEOUT": "30s",
+    "AERON_ARCHIVE_MESSAGE_TIMEOUT": "30s",
     # An archive refuses to start without these, though nobody asks it to replicate.
     "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": "aeron:udp?endpoint=localhost:0",
     "AERON_ARCHIVE_REPLICATION_CHANNEL": "aeron:udp?endpoint=localhost:0",

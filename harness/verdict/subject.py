@@ -18,7 +18,7 @@ SERVERS = ("driver", "archive")
 UNSUPPORTED_EXIT_CODE = 127
 CANNOT_START_EXIT_CODES = (126, 127)
 GAVE_UP_EXIT_CODE = 124
-"""Of a workload that was not answered in time."""
+"""Of a workload, or an archive, that was not answered in time."""
 _Facts = PublisherFacts | SubscriberFacts | RecorderFacts
 
 
@@ -74,7 +74,7 @@ def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
             continue
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         text = f"{each.name} {how} before it was asked to end{words}"
-        gave_up = code == GAVE_UP_EXIT_CODE and each.role not in SERVERS
+        gave_up = code == GAVE_UP_EXIT_CODE and each.role != "driver"
         kind = Kind.PATIENCE if gave_up else Kind.SAFETY
         findings.append(
             failed(NAME, text, each.name, evidence=where, stands=not gave_up, kind=kind)

@@ -9,22 +9,10 @@ from contextlib import contextmanager
 from types import FrameType
 
 from driver.archive.client import ArchiveClosedError, ArchiveTimeoutError
+from driver.client import errors
 from driver.client.aeron import Aeron
-from driver.client.errors import (
-    ClientTimeoutError,
-    CommandTimeoutError,
-    ConductorServiceTimeoutError,
-    DriverTimeoutError,
-)
 
-TIMEOUTS = (
-    ArchiveClosedError,
-    ArchiveTimeoutError,
-    ClientTimeoutError,
-    CommandTimeoutError,
-    ConductorServiceTimeoutError,
-    DriverTimeoutError,
-)
+TIMEOUTS = (*errors.TIMEOUTS, ArchiveClosedError, ArchiveTimeoutError)
 """What a client says when one of its two sides had no turn for too long."""
 
 

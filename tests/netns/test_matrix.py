@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 
 from harness.artifact.decision import read_decisions
-from harness.artifact.documents import read_document
 from harness.artifact.matrix import Matrix
 from harness.artifact.run_dir import MatrixDir, RunDir
 from harness.artifact.suite import Suite
 from harness.orchestrate import clean, privileges
 from harness.orchestrate.runner import SuiteResult, run_suite
 from harness.topology import addressing
-from harness.verdict import overload
 from tests.netns.test_real_aeron import REPOSITORY, SCENARIO
+from tests.soundness import assert_sound
 
 pytestmark = [
     pytest.mark.netns,
@@ -47,18 +46,12 @@ def lost_by_position(folder: Path) -> list[tuple[int, ...]]:
     return sorted(zip(*(keyed[field].tolist() for field in fields), strict=True))
 
 
-def verdicts(result: SuiteResult) -> dict[int, tuple[str, list[str]]]:
-    """For each seed the outcome, and which gates and checks hold.
-
-    Without the gate that tells how hard the machine was pressed: four runs at once press it harder.
-    """
+def verdicts(result: SuiteResult) -> dict[int, list[str]]:
+    """For each seed, what was looked at. All of it held, but what this machine was too slow for."""
     found = {}
     for run in result.runs:
-        verdict = read_document(RunDir(run.run_dir).verdict)
-        gates = [gate for gate in verdict["gates"] if gate["name"] != overload.NAME]
-        each = [f"{f['name']} {f['about']} {f['outcome']}" for f in gates]
-        each += [f"{f['name']} {f['about']} {f['outcome']}" for f in verdict["checks"]]
-        found[run.seed] = (run.outcome, each)
+        verdict = assert_sound(run.run_dir)
+        found[run.seed] = [f"{each.name} {each.about}" for each in verdict.gates + verdict.checks]
     return found
 
 
@@ -69,7 +62,7 @@ def test_four_runs_at_once_are_as_four_in_a_row(tmp_path):
         for jobs in (1, RUN_COUNT)
     ]
     serial, parallel = results
-    assert [run.outcome for run in serial.runs] == ["PASS"] * RUN_COUNT, serial
+    assert len(serial.runs) == RUN_COUNT
     assert verdicts(serial) == verdicts(parallel)
     by_seed = {run.seed: lost_by_position(run.run_dir) for run in serial.runs}
     assert all(len(lost) > 1 for lost in by_seed.values())

@@ -4,11 +4,14 @@
 1    nothing is there: no archive, no such recording
 2    it is there and cannot be read, written or trusted
 64   the command line is wrong
+124  the media driver is not there, or it or this program had no turn for too long
 """
 
 import click
 
-OK, NOTHING, DAMAGED, USAGE = 0, 1, 2, 64
+from driver.client.errors import TIMEOUTS
+
+OK, NOTHING, DAMAGED, USAGE, UNANSWERED = 0, 1, 2, 64, 124
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
@@ -20,6 +23,11 @@ class Failure(click.ClickException):
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
         self.exit_code = code
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code of what ended an archive or a tool."""
+    return UNANSWERED if isinstance(error, TIMEOUTS) else DAMAGED
 
 
 def printable(text: str) -> str:

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return failure.BROKEN_PIPE
     except DriverError as error:
-        return _failed(str(error), failure.DAMAGED)
+        return _failed(str(error), failure.code_of(error))
     return result if isinstance(result, int) else failure.OK
 
 

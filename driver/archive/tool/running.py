@@ -12,7 +12,7 @@ import click
 from driver.archive.running.archive import Archive
 from driver.archive.running.driver_child import DriverChild
 from driver.archive.settings import archive_settings
-from driver.archive.tool.failure import DAMAGED, OK, USAGE, Failure
+from driver.archive.tool.failure import OK, USAGE, Failure, code_of
 from driver.base.errors import ConfigurationError
 from driver.settings.given import GivenSettings
 
@@ -86,7 +86,7 @@ def run(
         while not signals.asked.wait(LOOK_INTERVAL_S):
             failure = archive.failure or (child.failure if child is not None else None)
             if failure is not None:
-                raise Failure(f"the archive cannot go on: {failure}", DAMAGED)
+                raise Failure(f"the archive cannot go on: {failure}", code_of(failure))
     return OK
 
 

@@ -34,6 +34,7 @@ def test_the_settings_are_an_archives(tmp_path):
     assert settings.threading_mode == archive_settings.SHARED
     assert settings.idle_strategy == archive_settings.SLEEP
     assert not settings.control_channel_enabled
+    assert settings.connect_timeout_ns == settings.message_timeout_ns == 30_000_000_000
 
 
 def test_a_small_disk_is_filled_and_not_refused(tmp_path):

@@ -1,5 +1,7 @@
 """A pressed host explains what slowness can cause; it excuses no bytes and no broken law."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.artifact.ledger import Ledger
@@ -175,10 +177,15 @@ def test_who_left_because_nobody_answered_fails_a_run_unless_the_host_starved(
     assert verdict.outcome is outcome, verdict.reason
 
 
-def test_a_server_that_leaves_with_that_code_is_excused_by_nothing(run):
-    run.manifest.processes[0].exit_code, run.manifest.processes[0].asked = 124, False
-    starve(run, 20)
+@pytest.mark.parametrize(("role", "outcome"), [("archive", INCONCLUSIVE), ("driver", FAIL)])
+def test_an_archive_is_its_drivers_client_and_a_driver_nobodys(run, role, outcome):
+    driver = next(each for each in run.manifest.processes if each.role == "driver")
+    left = replace(driver, name=f"b/{role}", role=role, exit_code=124, asked=False)
+    run.manifest.processes.append(left)
+    run.manifest.complete = False
     assert judge(run.write()).outcome is FAIL
+    starve(run, 20)
+    assert judge(run.write()).outcome is outcome
 
 
 def test_a_run_without_violations_passes_on_a_pressed_host_and_the_gate_is_shown(run):

@@ -1,10 +1,18 @@
 """`archive run`: what is wrong with its command line or its surroundings is said in a line."""
 
 import signal
+from contextlib import nullcontext
+from unittest.mock import MagicMock
 
 import pytest
 
+from driver.archive.tool import running
 from driver.archive.tool.program import main
+from driver.client.errors import (
+    BroadcastLappedError,
+    ConductorServiceTimeoutError,
+    DriverTimeoutError,
+)
 
 CHANNELS = (
     "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010",
@@ -53,10 +61,27 @@ def test_wrong_words_are_refused(run, tmp_path, arguments, part):
 
 def test_without_a_driver_it_says_so_and_leaves_no_archive(run, tmp_path):
     code, out, err = run(*CHANNELS)
-    assert (code, out) == (2, "")
+    assert (code, out) == (124, "")
     assert str(tmp_path / "aeron") in err
     assert err.count("\n") == 1
     assert not list((tmp_path / "aeron-archive").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (ConductorServiceTimeoutError("no turn for 11 s"), 124),
+        (DriverTimeoutError("no heartbeat for 10 s"), 124),
+        (BroadcastLappedError("the driver said too much"), 2),
+        (OSError("a disk broke"), 2),
+    ],
+)
+def test_one_that_cannot_go_on_says_whether_it_was_left(run, monkeypatch, failure, expected):
+    archive = MagicMock(failure=failure)
+    monkeypatch.setattr(running, "Archive", lambda settings: nullcontext(archive))
+    code, _, err = run(*CHANNELS)
+    assert code == expected
+    assert err.endswith(f"the archive cannot go on: {failure}\n")
 
 
 def test_its_settings_are_listed(run):
