@@ -16,7 +16,7 @@ run: ## set up, then run the three main scenarios (ARGS="--fidelity netns --seed
 
 test: ## set up, then run every test this machine can run (ARGS="-k relay")
 	@.ci/setup.sh test
-	@$(BIN)/python -m pytest $(ARGS)
+	@.ci/test.sh $(ARGS)
 
 lint: ## style, import contracts and types
 	@.ci/setup.sh test

@@ -24,8 +24,9 @@ from harness.orchestrate.privileges import REPOSITORY
 from harness.orchestrate.process import LocalProcess
 
 POLL_S = 0.2
-RUN_LIMIT_S = 900.0
-"""Longer than any phase of a run may wait, so only a defect of ours comes to it."""
+RUN_LIMIT_S = 2_700.0
+"""Longer than kernels may take to compile, and any phase of a run may wait after that, so only a
+defect of ours comes to it."""
 STOP_LIMIT_S = 60.0
 HARNESS = "HARNESS"
 CANCELLED = "CANCELLED"

@@ -39,9 +39,11 @@ UNCOMPILED = (
     *("harness/replay/", "harness/verdict/"),
 )
 """Rooms that no process of a subject enters."""
-PROGRAMS = {"netns": ("-m", "driver.warm_up", "--mode", "SHARED", "--patience", "60")}
-"""By fidelity, what compiles all that its subject's processes need. The simulator is one process,
-and no other waits for it, so its first run compiles."""
+PROGRAMS = {
+    "netns": ("-m", "driver.warm_up", "--mode", "SHARED", "--patience", "60"),
+    "sim": ("-m", "harness.simulator", "warm-up"),
+}
+"""By fidelity, what compiles all that its subject's processes need."""
 WARM_UP_LIMIT_S = 1_800.0
 """A machine that is busy with other things takes its time."""
 COMPILED = "compiled"
