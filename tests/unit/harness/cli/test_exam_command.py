@@ -24,7 +24,7 @@ def run(outcome: str) -> ExamRun:
 @pytest.fixture
 def exams(monkeypatch):
     """Answers a sitting by outcome: of the sound driver, of each mutant, and of a signal."""
-    answer: dict[str, Any] = {"sound": "PASS", "mutants": "FAIL", "asked": None}
+    answer: dict[str, Any] = {"sound": "PASS", "mutants": "FAIL", "asked": None, "made_for": []}
 
     def sit(sitting, on_sound, on_mutant):
         answer["sitting"] = sitting
@@ -40,7 +40,14 @@ def exams(monkeypatch):
         exam.write(sitting.folder / examine.DOCUMENT)
         return exam, answer["asked"]
 
+    def prepare(mutant, place, tell):
+        assert mutant is None
+        answer["made_for"].append(place)
+        tell(f"compiling for {place}")
+        return {}
+
     monkeypatch.setattr(examine, "examine", sit)
+    monkeypatch.setattr(mutated_driver, "prepare", prepare)
     monkeypatch.setattr("harness.orchestrate.privileges.acquire", lambda: None)
     monkeypatch.setattr("harness.orchestrate.labs.require", lambda fidelity: None)
     return answer
@@ -56,6 +63,8 @@ def test_all_killed_is_passed(exams, tmp_path, capsys):
     assert "2 of 2 mutants killed, 100.0%" in told.out
     assert f"[1/2] killed    {NAMES[0]}  exam/loss: some_check" in told.err
     assert "sound driver  exam/loss: PASS" in told.err
+    assert exams["made_for"] == ["sim"]
+    assert "compiling for sim" in told.err
     sitting = exams["sitting"]
     assert (sitting.jobs, sitting.keeps_all) == (3, True)
     assert [each.name for each in sitting.mutants] == NAMES
