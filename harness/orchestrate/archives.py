@@ -11,6 +11,8 @@ only where archives copy from each other they speak over UDP, too. Refuses to kn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.orchestrate import labs, small_disk
 from harness.orchestrate.order import Order
 from harness.orchestrate.traffic import Unsupported
@@ -35,6 +37,9 @@ _VARIABLES = {
     "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": "aeron:udp?endpoint=localhost:0",
     "AERON_ARCHIVE_REPLICATION_CHANNEL": "aeron:udp?endpoint=localhost:0",
 }
+
+
+_PACED = {"AERON_NAK_UNICAST_DELAY": "10us"}
 
 
 def require(order: Order) -> None:
@@ -70,6 +75,16 @@ def variables(archive: Archive, address: str = "") -> dict[str, str]:
             "AERON_ARCHIVE_REPLICATION_CHANNEL": f"{endpoint}:{COPY_PORT}",
         }
     return found
+
+
+def driver_variables(all_archives: Sequence[Archive], host: str) -> dict[str, str]:
+    """What a host's driver reads because of the archive beside it, if there is one.
+
+    An archive subscribes with channels of its own making, without the `nak-delay` that a stream
+    asks for. By default a gap is asked for again every 100 us, and where hosts are slow that is a
+    storm which fills relay and sockets until nobody is answered: here it is every millisecond.
+    """
+    return _PACED if any(each.host == host for each in all_archives) else {}
 
 
 def says_ready(line: str) -> bool:

@@ -135,6 +135,7 @@ class Crew:
         tested, where = self.order.subject(host), self._where(host)
         log = self.order.folder.host(host).driver_log
         env = {**tested.variables(*where), **self.timeouts}
+        env |= archives.driver_variables(self.order.scenario.archives, host)
         if killed_ms:
             env |= subject.TAKE_DIRECTORY
         return self.spawn("driver", host, tested.driver_command(*where), log, env)

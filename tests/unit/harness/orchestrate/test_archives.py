@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from driver.archive.settings import archive_settings
+from driver.media_driver.context import from_environment
 from harness.orchestrate import archives, nursery
 from harness.orchestrate.subject import OURS, Subject
 from harness.orchestrate.traffic import Unsupported
@@ -35,6 +36,13 @@ def test_the_settings_are_an_archives(tmp_path):
     assert settings.idle_strategy == archive_settings.SLEEP
     assert not settings.control_channel_enabled
     assert settings.connect_timeout_ns == settings.message_timeout_ns == 30_000_000_000
+
+
+def test_a_driver_beside_an_archive_asks_for_a_gap_once_a_millisecond():
+    variables = archives.driver_variables([ARCHIVE], ARCHIVE.host)
+    context = from_environment(variables)
+    assert context.nak_unicast_delay_ns * context.nak_unicast_retry_delay_ratio == 1_000_000
+    assert archives.driver_variables([ARCHIVE], "elsewhere") == {}
 
 
 def test_a_small_disk_is_filled_and_not_refused(tmp_path):
