@@ -16,7 +16,8 @@ settings.load_profile("windtunnel")
 
 HERE = Path(__file__).parent
 SHARING = ("property", "scenarios", "sim", "tidy", "unit")
-"""Folders of tests that no clock on a wall can fail: they may run beside each other."""
+"""Folders of tests that may run beside each other, but for those with these marks."""
+ALONE = ("browser", "docker", "netns", "peer", "uml")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,6 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept, left = [], []
     for item in items:
         shares = item.path.relative_to(HERE).parts[0] in SHARING
+        shares = shares and not any(item.get_closest_marker(mark) for mark in ALONE)
         (kept if shares == (part == "sharing") else left).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)

@@ -99,16 +99,13 @@ def _sit(
     on_mutant: Callable[[MutantRow], None],
 ) -> None:
     wanted = {(sitting.place(each), name) for each in sitting.mutants for name in each.scenarios}
-    first, *others = sorted(wanted)
-    # The first compiles what all of them need, so nobody else begins before its end.
-    for runs in ([first], others):
-        sound = [
-            pool.submit(make, name, NONE, fidelity, sitting.folder / f"{SOUND}-{fidelity}", stop)
-            for fidelity, name in runs
-        ]
-        for run in _as_ended(sound):
-            exam.sound.append(run)
-            on_sound(run)
+    sound = [
+        pool.submit(make, name, NONE, fidelity, sitting.folder / f"{SOUND}-{fidelity}", stop)
+        for fidelity, name in sorted(wanted)
+    ]
+    for run in _as_ended(sound):
+        exam.sound.append(run)
+        on_sound(run)
     if exam.is_void:
         return
     books = _Books(sitting, exam)

@@ -39,20 +39,21 @@ def scenario(folder: Path, size: str = "256KiB") -> Path:
 
 
 def lost_by_position(folder: Path) -> list[tuple[int, ...]]:
-    """What a run decided about frames that have a position; the rest depends on timing."""
+    """What a run decided about frames that have a position, when they came for the first time.
+
+    How often a frame is sent again is a matter of time: of a slow host more NAKs are under way.
+    """
     rows = read_decisions(RunDir(folder).decisions)
-    fields = ("link", "rule", "action", "stream_id", "position", "attempt", "frame_length")
-    keyed = rows[rows["timing_sensitive"] == 0]
+    fields = ("link", "rule", "action", "stream_id", "position", "frame_length")
+    keyed = rows[(rows["timing_sensitive"] == 0) & (rows["attempt"] == 1)]
     return sorted(zip(*(keyed[field].tolist() for field in fields), strict=True))
 
 
-def verdicts(result: SuiteResult) -> dict[int, list[str]]:
-    """For each seed, what was looked at. All of it held, but what this machine was too slow for."""
-    found = {}
+def require_sound(result: SuiteResult) -> None:
+    """All that was looked at held, but what this machine was too slow for."""
+    assert len(result.runs) == RUN_COUNT
     for run in result.runs:
-        verdict = assert_sound(run.run_dir)
-        found[run.seed] = [f"{each.name} {each.about}" for each in verdict.gates + verdict.checks]
-    return found
+        assert_sound(run.run_dir)
 
 
 def test_four_runs_at_once_are_as_four_in_a_row(tmp_path):
@@ -62,8 +63,8 @@ def test_four_runs_at_once_are_as_four_in_a_row(tmp_path):
         for jobs in (1, RUN_COUNT)
     ]
     serial, parallel = results
-    assert len(serial.runs) == RUN_COUNT
-    assert verdicts(serial) == verdicts(parallel)
+    require_sound(serial)
+    require_sound(parallel)
     by_seed = {run.seed: lost_by_position(run.run_dir) for run in serial.runs}
     assert all(len(lost) > 1 for lost in by_seed.values())
     assert len({str(lost) for lost in by_seed.values()}) == RUN_COUNT

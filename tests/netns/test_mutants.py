@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from harness.exam.child_run import make_run
+from harness.exam.child_run import RUN_LIMIT_S, make_run
 from harness.exam.mutant import by_name
 from harness.orchestrate import privileges
 
@@ -14,7 +14,7 @@ pytestmark = [
         bool(privileges.missing()), reason="no right to make network namespaces: run as root"
     ),
     # A process for each run, and kernels that the edit changes are compiled.
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(RUN_LIMIT_S + 300),
 ]
 
 

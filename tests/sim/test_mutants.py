@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from harness.exam.child_run import make_run
+from harness.exam.child_run import RUN_LIMIT_S, make_run
 from harness.exam.mutant import NONE, by_name
 
 # A process for each run; the first compiles the driver with all mutants in it, and others wait.
-pytestmark = pytest.mark.timeout(2_700)
+pytestmark = pytest.mark.timeout(RUN_LIMIT_S + 300)
 NAMES = [
     "resend-only-the-first-datagram",
     "linger-ignored",

@@ -61,7 +61,8 @@ class ArchiveConductor:
             self._mark_file.touch()
         work_count = facilities.client.invoke()
         if facilities.client.is_closed:
-            raise ArchiveFailure(f"the client of the media driver: {facilities.client.failure}")
+            text = f"the client of the media driver: {facilities.client.failure}"
+            raise ArchiveFailure(text) from facilities.client.termination
         # Before recordings: that a copy has ended is told before the end of its recording.
         work_count += operations.replications.do_work(now_ns)
         # Before requests: who was told that it has stopped may purge it with the next.

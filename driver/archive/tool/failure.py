@@ -2,7 +2,7 @@
 
 0    done
 1    nothing is there: no archive, no such recording
-2    it is there and cannot be read, written or trusted
+2    it is there and cannot be read, written or trusted; or a driver of one's own has ended
 64   the command line is wrong
 124  the media driver is not there, or it or this program had no turn for too long
 """
@@ -26,8 +26,9 @@ class Failure(click.ClickException):
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code of what ended an archive or a tool."""
-    return UNANSWERED if isinstance(error, TIMEOUTS) else DAMAGED
+    """The exit code of what ended an archive or a tool, by it or by its cause."""
+    was_left = any(isinstance(each, TIMEOUTS) for each in (error, error.__cause__))
+    return UNANSWERED if was_left else DAMAGED
 
 
 def printable(text: str) -> str:

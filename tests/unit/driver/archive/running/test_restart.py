@@ -13,6 +13,7 @@ from driver.archive.running.archive import Archive
 from driver.archive.storage import mark_file
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.mark_file import ActiveArchiveError, read_header
+from driver.archive.tool.failure import UNANSWERED, code_of
 from driver.base.errors import ConfigurationError, StorageError
 from tests.unit.driver.archive.running.own_archive import Ok, own_archive, settings
 from tests.unit.driver.archive.running.own_stream import FRAME, STREAM, Reader, message
@@ -136,8 +137,9 @@ def test_an_archive_ends_with_its_driver(tmp_path, monkeypatch):
         archive.invoke()
         made.driver.cnc.set_closed()
         made.driver.clock.advance(1_000_000_000)
-        with pytest.raises(ArchiveFailure, match="shut down"):
+        with pytest.raises(ArchiveFailure, match="shut down") as caught:
             archive.invoke()
+        assert code_of(caught.value) == UNANSWERED
         archive.close()
         assert read_header(tmp_path / "archive" / mark_file.FILE_NAME).activity_timestamp == -1
 

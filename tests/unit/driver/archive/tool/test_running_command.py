@@ -6,6 +6,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from driver.archive.conductor.archive_conductor import ArchiveFailure
 from driver.archive.tool import running
 from driver.archive.tool.program import main
 from driver.client.errors import (
@@ -13,6 +14,7 @@ from driver.client.errors import (
     ConductorServiceTimeoutError,
     DriverTimeoutError,
 )
+from harness.verdict.subject import GAVE_UP_EXIT_CODE
 
 CHANNELS = (
     "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010",
@@ -61,18 +63,26 @@ def test_wrong_words_are_refused(run, tmp_path, arguments, part):
 
 def test_without_a_driver_it_says_so_and_leaves_no_archive(run, tmp_path):
     code, out, err = run(*CHANNELS)
-    assert (code, out) == (124, "")
+    assert (code, out) == (GAVE_UP_EXIT_CODE, "")
     assert str(tmp_path / "aeron") in err
     assert err.count("\n") == 1
     assert not list((tmp_path / "aeron-archive").iterdir())
 
 
+def left(why):
+    """What an archive's conductor raises when its client is closed for good."""
+    failure = ArchiveFailure(f"the client of the media driver: {why}")
+    failure.__cause__ = why
+    return failure
+
+
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
-        (ConductorServiceTimeoutError("no turn for 11 s"), 124),
-        (DriverTimeoutError("no heartbeat for 10 s"), 124),
-        (BroadcastLappedError("the driver said too much"), 2),
+        (left(ConductorServiceTimeoutError("no turn for 11 s")), GAVE_UP_EXIT_CODE),
+        (left(DriverTimeoutError("no heartbeat for 10 s")), GAVE_UP_EXIT_CODE),
+        (DriverTimeoutError("no heartbeat for 10 s"), GAVE_UP_EXIT_CODE),
+        (left(BroadcastLappedError("the driver said too much")), 2),
         (OSError("a disk broke"), 2),
     ],
 )

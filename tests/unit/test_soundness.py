@@ -1,0 +1,49 @@
+"""What tests of real runs may accept: a machine that was too slow, and nothing else."""
+
+import pytest
+
+from harness.verdict.outcome import Outcome
+from tests.soundness import assert_sound
+from tests.unit.harness.verdict.made_run import MadeRun, make_run
+from tests.unit.harness.verdict.test_overload import keep_only, make_ledger_agree, press
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def hurry(run) -> None:
+    """Ask for one gap far too often, which a slow host may have caused."""
+    asked = [each for each in run.packets["b"] if each.kind == "NAK"][2]
+    for number in range(80):
+        run.packets["b"].append(
+            type(asked)(asked.time_ns + number, "b", "a", asked.ports, asked.payload, "NAK")
+        )
+    keep_only(run, "naks_paced")
+    run.write()
+    make_ledger_agree(run)
+
+
+def test_what_passes_is_sound(run):
+    run.write()
+    assert assert_sound(run.path).outcome is Outcome.PASS
+
+
+def test_what_a_pressed_host_excuses_is_sound_and_fails_elsewhere(run):
+    press(run)
+    hurry(run)
+    assert assert_sound(run.path).outcome is Outcome.INCONCLUSIVE
+    run.pressure["b"] = run.pressure["a"]
+    hurry(run)
+    with pytest.raises(AssertionError, match="NAKs for the same"):
+        assert_sound(run.path)
+
+
+@pytest.mark.parametrize("lost", ["pressure.json", "counters.json"])
+def test_evidence_that_is_not_there_is_no_slowness(run, lost):
+    press(run, "a")
+    run.write()
+    (run.path / "hosts" / "b" / lost).unlink()
+    with pytest.raises(AssertionError, match=lost):
+        assert_sound(run.path)
