@@ -183,8 +183,8 @@ def test_a_process_that_dies_before_it_is_ready_ends_the_run_with_its_last_words
 def test_a_driver_that_dies_under_way_ends_the_run_at_once(bench):
     driver = "sleep 0.7; echo out of memory; exit 1"
     started_s = time.monotonic()
-    result = bench.run(programs={"driver": driver, "publisher": "sleep 60"})
-    assert time.monotonic() - started_s < 15
+    result = bench.run(programs={"driver": driver, "publisher": "sleep 600"})
+    assert time.monotonic() - started_s < 100
     assert (
         "driver ended with exit code 1; its last words: out of mem"
         in bench.manifest(result).stopped
