@@ -72,8 +72,8 @@ def test_a_sound_subject_on_a_lossy_link_passes(in_containers):
 
 @pytest.mark.skipif(bool(privileges.missing()), reason="no right to make namespaces: run as root")
 def test_the_same_frames_are_lost_as_between_namespaces(in_containers, tmp_path):
-    in_namespaces = make_run(tmp_path, "netns", {})[1]
-    assert_sound(in_namespaces.path)
+    result, in_namespaces = make_run(tmp_path, "netns", {})
+    assert result.exit_code == assert_sound(in_namespaces.path).exit_code
     lost = lost_first(in_containers[1])
     assert len(lost) > 10
     assert lost == lost_first(in_namespaces)

@@ -53,7 +53,7 @@ def require_sound(result: SuiteResult) -> None:
     """All that was looked at held, but what this machine was too slow for."""
     assert len(result.runs) == RUN_COUNT
     for run in result.runs:
-        assert_sound(run.run_dir)
+        assert run.outcome == assert_sound(run.run_dir).outcome
 
 
 def test_four_runs_at_once_are_as_four_in_a_row(tmp_path):

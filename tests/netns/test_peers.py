@@ -55,8 +55,8 @@ def program(path: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("pair", [("ours", "pyaeron"), ("pyaeron", "ours")])
 def test_ours_and_the_c_driver_understand_each_other_and_are_told_apart(tmp_path, pair):
-    folder = make_run(tmp_path, *pair)[1]
-    assert_sound(folder.path)
+    result, folder = make_run(tmp_path, *pair)
+    assert [run.outcome for run in result.runs] == [assert_sound(folder.path).outcome]
     subjects = Manifest.read(folder.manifest).subjects
     assert tuple(subjects[host].peer for host in "ab") == pair
     ours, theirs = (subjects[host].version for host in ("ab" if pair[0] == "ours" else "ba"))
@@ -68,8 +68,8 @@ def test_ours_and_the_c_driver_understand_each_other_and_are_told_apart(tmp_path
 
 def test_a_driver_is_started_by_its_path(tmp_path):
     path = program(tmp_path / "my aeronmd", AERONMD)
-    folder = make_run(tmp_path, f"aeronmd:{path}", "ours")[1]
-    assert_sound(folder.path)
+    result, folder = make_run(tmp_path, f"aeronmd:{path}", "ours")
+    assert [run.outcome for run in result.runs] == [assert_sound(folder.path).outcome]
     assert "-m harness.bench.c_driver" not in folder.repro.read_text()
     assert f"'aeronmd:{path}'" in folder.repro.read_text()
 
@@ -78,8 +78,8 @@ def test_java_is_told_by_properties(tmp_path, monkeypatch):
     program(tmp_path / "home" / "bin" / "java", JAVA)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(peers.JAR_VARIABLE, str(program(tmp_path / "aeron-all.jar", "")))
-    folder = make_run(tmp_path, "ours", "java")[1]
-    assert_sound(folder.path)
+    result, folder = make_run(tmp_path, "ours", "java")
+    assert [run.outcome for run in result.runs] == [assert_sound(folder.path).outcome]
     assert Manifest.read(folder.manifest).subjects["b"].peer == "java"
 
 

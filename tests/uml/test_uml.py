@@ -159,7 +159,8 @@ def test_a_scenario_meets_the_kernels_netem(tmp_path, fidelity):
     assert done.stdout, done.stderr
     run, suite = (json.loads(line) for line in done.stdout.splitlines())
     folder = RunDir(Path(suite["runs"][0]))
-    assert done.returncode == assert_sound(folder.path).exit_code, run["reason"]
+    verdict = assert_sound(folder.path)
+    assert (run["outcome"], done.returncode) == (verdict.outcome, verdict.exit_code)
     account = NetemAccount.read(folder.netem)
     assert account is not None
     assert account.links["a->b"].dropped > 0

@@ -5,24 +5,12 @@ import pytest
 from harness.verdict.outcome import Outcome
 from tests.soundness import assert_sound
 from tests.unit.harness.verdict.made_run import MadeRun, make_run
-from tests.unit.harness.verdict.test_overload import keep_only, make_ledger_agree, press
+from tests.unit.harness.verdict.test_overload import hurry, press
 
 
 @pytest.fixture
 def run(tmp_path) -> MadeRun:
     return make_run(tmp_path)
-
-
-def hurry(run) -> None:
-    """Ask for one gap far too often, which a slow host may have caused."""
-    asked = [each for each in run.packets["b"] if each.kind == "NAK"][2]
-    for number in range(80):
-        run.packets["b"].append(
-            type(asked)(asked.time_ns + number, "b", "a", asked.ports, asked.payload, "NAK")
-        )
-    keep_only(run, "naks_paced")
-    run.write()
-    make_ledger_agree(run)
 
 
 def test_what_passes_is_sound(run):
