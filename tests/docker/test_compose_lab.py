@@ -22,13 +22,14 @@ WAIT_S = 30.0
 JUMBO_BYTES = 8192
 
 RECEIVER = f"""
-import socket
+import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("0.0.0.0", {PORT}))
 print("ready", flush=True)
 while True:
     data, (address, _) = s.recvfrom(65536)
-    print(len(data), address, flush=True)
+    sys.stdout.write(f"{{len(data)}} {{address}}\\n")
+    sys.stdout.flush()
 """
 
 SENDER = f"""

@@ -23,7 +23,7 @@ from tests.soundness import assert_sound
 
 pytestmark = [
     pytest.mark.netns,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(
         bool(privileges.missing()), reason="no right to make network namespaces: run as root"
     ),
@@ -90,10 +90,12 @@ def started(tmp_path):
     argv += ["--publishers", "ours", "--subscribers", "ours", "--seeds", "3", "--jobs", "2"]
     argv += ["--out", str(tmp_path / "runs")]
     harness = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE)
-    wait_for(lambda: len(traffic_begun(tmp_path)) == 2, "traffic of two runs")
-    yield harness
-    harness.kill()
-    harness.communicate()
+    try:
+        wait_for(lambda: len(traffic_begun(tmp_path)) == 2, "traffic of two runs")
+        yield harness
+    finally:
+        harness.kill()
+        harness.communicate()
 
 
 def traffic_begun(folder: Path) -> list[Path]:

@@ -183,10 +183,12 @@ def harness(tmp_path):
     """A harness in a process of its own, with a lab that is up."""
     argv = [sys.executable, "-c", HARNESS, str(tmp_path), HIDES]
     process = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "up\n"
-    yield process
-    process.kill()
-    process.communicate()
+    try:
+        assert process.stdout.readline() == "up\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def processes_of(lab: NetnsLab) -> list[int]:
@@ -246,12 +248,13 @@ lab.down()
 """
 
 
+@pytest.mark.timeout(300)
 def test_an_ordinary_user_gets_a_lab_and_a_capture_in_a_user_namespace(tmp_path):
     ordinary = ["unshare", "--user", "--map-user=1234", "--map-group=1234", "--"]
     if subprocess.run([*ordinary, "true"], check=False, capture_output=True).returncode != 0:
         pytest.skip("this kernel allows no user namespaces")
     argv = [*ordinary, sys.executable, "-c", ORDINARY_USER, str(tmp_path)]
-    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=WAIT_S)
+    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=250)
     assert done.stdout == "had none\nhas all\n1234 0\n\n", done.stderr
 
 

@@ -76,7 +76,7 @@ def test_a_swarm_that_is_killed_leaves_no_process(tmp_path):
         workers = [Path("/proc", each) for task in tasks for each in task.read_text().split()]
         running.kill()
     assert len(workers) >= 2
-    end_s = time.monotonic() + 20
+    end_s = time.monotonic() + 100
     while any(is_alive(each) for each in workers) and time.monotonic() < end_s:
         time.sleep(0.01)
     assert not [each for each in workers if is_alive(each)]

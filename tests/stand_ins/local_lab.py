@@ -13,12 +13,17 @@ from harness.orchestrate.lab import LabError
 from harness.orchestrate.process import LocalProcess
 from harness.orchestrate.subject import Subject
 
-WAIT_FOR_END = "trap 'exit 0' TERM; while :; do sleep 0.02; done"
+
+def saying(words: str) -> str:
+    """A program that says something once it can be asked to end, and waits for that."""
+    return f"trap 'exit 0' TERM; echo {words}; while :; do sleep 0.02; done"
+
+
 PROGRAMS = {
-    "capture": f"echo listening on eth0; {WAIT_FOR_END}",
-    "relay": f"echo ready left=l right=r; {WAIT_FOR_END}",
-    "sampler": f"echo ready; {WAIT_FOR_END}",
-    "driver": WAIT_FOR_END,
+    "capture": saying("listening on eth0"),
+    "relay": saying("ready left=l right=r"),
+    "sampler": saying("ready"),
+    "driver": saying("up"),
     "subscriber": "echo ready; sleep 0.1; echo progress 100/100",
     "publisher": "echo progress 100/100",
 }

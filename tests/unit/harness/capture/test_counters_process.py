@@ -99,6 +99,7 @@ def test_waits_for_the_driver_then_samples_until_told_to_end(process):
     assert not process.is_ready()
     mapped = write_cnc(process.directory / "cnc.dat")
     process.wait_for(process.is_ready)
+    process.wait_for(lambda: _last_value(process) == 0)
     set_value(mapped, 64)
     process.wait_for(lambda: _last_value(process) == 64)
     set_value(mapped, 96)

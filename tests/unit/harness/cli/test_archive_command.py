@@ -16,7 +16,7 @@ def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", program, "archive", *arguments],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(command.ROOT)},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=250, check=False,
     )  # fmt: skip
 
 

@@ -108,6 +108,7 @@ def test_an_engine_that_answers_makes_containers_the_default(
     engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{engine}")
+    monkeypatch.setattr(machine, "ENGINE_TIMEOUT_S", 60.0)
     assert machine.engine_version() == "99.1"
     assert machine.default_fidelity() == "compose"
 

@@ -41,7 +41,7 @@ PATIENCE_S = 60.0
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A living driver with a stream, an error and a loss."""
-    content = small_cnc(heartbeat_ms=time.time_ns() // 1_000_000)
+    content = small_cnc(heartbeat_ms=time.time_ns() // 1_000_000 + 3_600_000)
     key = stream_key(5, 77, 1001, CHANNEL)
     put_counter(content, 0, type_id=0, label="Bytes sent", value=1_234_567)
     put_counter(content, 1, type_id=0, label="Bytes received")

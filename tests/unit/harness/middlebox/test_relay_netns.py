@@ -49,7 +49,11 @@ RECEIVE = """
 import socket, struct, sys, time
 port, path = int(sys.argv[1]), sys.argv[2]
 inward = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-inward.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+SO_RCVBUFFORCE = 33
+try:
+    inward.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
+except PermissionError:
+    inward.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
 inward.bind(("0.0.0.0", port))
 print("ready", flush=True)
 with open(path, "wb", buffering=0) as file:
@@ -118,6 +122,26 @@ class Bench:
         argv = ["-c", SEND, address, str(port), str(here), str(path)]
         assert self.spawn(place, f"{place}-send", *argv).wait(30) == 0
 
+    def end(self, relay, received):
+        """End the relay when all has passed it, and wait until hosts wrote down what it sent them.
+
+        `received`: the file of each host that takes down all that comes to it.
+        """
+        time.sleep(0.3)
+        relay.terminate()
+        assert relay.wait(60) == 0, relay.tail()
+        links = Ledger.read(self.run_dir.ledger).links.items()
+        deadline = time.monotonic() + 60
+        for host, path in received.items():
+            sent = [
+                each.datagrams_out + each.other_out
+                for name, each in links
+                if name.endswith(f">{host}")
+            ]
+            while len(unpacked(path)) < sum(sent):
+                assert time.monotonic() < deadline, f"{host} has not got {sum(sent)}"
+                time.sleep(0.02)
+
     def await_ready(self, started, name):
         log = self.folder / f"{name}.log"
         deadline = time.monotonic() + 100
@@ -163,9 +187,7 @@ def test_carries_frames_and_disturbs_them_as_ordered(bench):
     forward, back = forward_traffic(), [status_message(offset=32 * n) for n in range(200)]
     made.send("a", "b", PORT, SOURCE_PORT + 1, forward)
     made.send("b", "a", SOURCE_PORT, PORT + 1, back)
-    time.sleep(0.3)
-    relay.terminate()
-    assert relay.wait(20) == 0, relay.tail()
+    made.end(relay, {"a": at_a, "b": at_b})
 
     twin = NaiveMiddlebox(made.case)
     prompt = []
@@ -229,9 +251,7 @@ def test_damaged_and_forged_frames_arrive(bench):
     path = made.receive("b", PORT)
     forward = forward_traffic()
     made.send("a", "b", PORT, SOURCE_PORT + 1, forward)
-    time.sleep(0.3)
-    relay.terminate()
-    assert relay.wait(20) == 0, relay.tail()
+    made.end(relay, {"b": path})
     twin = NaiveMiddlebox(made.case)
     for datagram in forward:
         twin.offer(b"", datagram, 0, 0)
@@ -253,7 +273,7 @@ ASK = """
 import socket, sys
 asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 asker.bind(("", int(sys.argv[3])))
-asker.settimeout(10)
+asker.settimeout(50)
 for message in map(bytes.fromhex, sys.argv[4:]):
     asker.sendto(message, (sys.argv[1], int(sys.argv[2])))
     assert asker.recv(65536) == message
@@ -281,9 +301,7 @@ def test_what_is_not_aeron_passes_untouched(bench):
     path = made.receive("b", 9999)
     datagrams = [data(64 * n) for n in range(20)]
     made.send("a", "b", 9999, 9998, [setup(), *datagrams])
-    time.sleep(0.2)
-    relay.terminate()
-    assert relay.wait(20) == 0, relay.tail()
+    made.end(relay, {"b": path})
     assert [frames for _, frames in unpacked(path)] == [setup(), *datagrams]
     link = Ledger.read(made.run_dir.ledger).links["a->b"]
     assert link.datagrams_in == 0

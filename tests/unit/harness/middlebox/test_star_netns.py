@@ -1,7 +1,6 @@
 """The relay with four ports between real namespaces: who gets what, and nothing uncounted."""
 
 import os
-import time
 
 import pytest
 
@@ -85,9 +84,7 @@ def test_each_link_is_a_way_of_its_own_and_all_is_counted(star):
     sent = [setup(), *numbered(100)]
     for near, far in (("a", "b"), ("a", "c"), ("b", "c"), ("a", "d"), ("d", "a")):
         made.send(near, far, PORT, SOURCE_PORT, sent)
-    time.sleep(0.3)
-    relay.terminate()
-    assert relay.wait(20) == 0, relay.tail()
+    made.end(relay, received)
     decisions = read_decisions(made.run_dir.decisions)
     dropped = {int(each["position"]) for each in decisions}
     assert set(decisions["link"].tolist()) == {2}
@@ -116,9 +113,7 @@ def test_a_group_is_reached_over_each_link_of_its_sender(star):
     path.write_bytes(made.packed(sent))
     argv = ["-c", made.SEND, GROUP, str(PORT), str(SOURCE_PORT), str(path)]
     assert made.spawn("a", "a-send", *argv).wait(30) == 0
-    time.sleep(0.3)
-    relay.terminate()
-    assert relay.wait(20) == 0, relay.tail()
+    made.end(relay, received)
     got = {place: [frames for _, frames in unpacked(path)] for place, path in received.items()}
     assert got == {"b": sent, "c": [setup()], "d": []}
     ledger = Ledger.read(made.run_dir.ledger)

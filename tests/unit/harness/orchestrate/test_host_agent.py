@@ -206,6 +206,6 @@ def test_orphans_that_end_while_their_leader_is_reaped_do_not_disturb_it(tmp_pat
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=WAIT_S * 3,
+        timeout=250,
     )
     assert (done.returncode, done.stdout) == (0, "all reaped\n"), done.stderr

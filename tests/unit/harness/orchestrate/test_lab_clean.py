@@ -69,7 +69,10 @@ def test_a_namespace_without_any_record_is_found_by_its_name(machine):
     assert names(machine, "netns") == ["someone-elses"]
 
 
-def test_a_directory_without_a_record_is_removed_once_nobody_can_be_about_to_write_one(machine):
+def test_a_directory_without_a_record_is_removed_once_nobody_can_be_about_to_write_one(
+    machine, monkeypatch
+):
+    monkeypatch.setattr(clean, "RECORD_TIMEOUT_S", 3600.0)
     directory = machine / "memory" / "windtunnel-00000000"
     directory.mkdir()
     assert clean.remove_left_overs(machine / "runs") == []

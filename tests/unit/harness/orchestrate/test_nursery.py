@@ -115,7 +115,7 @@ def test_it_is_asked_to_end_and_is_killed_with_its_children(start):
     until(lambda: parent.tail())
     child = int(parent.tail())
     parent.kill()
-    assert parent.poll() == -signal.SIGKILL
+    assert parent.wait(WAIT_S) == -signal.SIGKILL
     until(lambda: not is_alive(child))
 
 

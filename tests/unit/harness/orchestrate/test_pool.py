@@ -76,6 +76,7 @@ def test_a_signal_ends_the_runs_under_way_and_starts_no_other(told, number):
 
 def test_a_defect_of_the_caller_leaves_no_worker_behind(told):
     def break_down(event) -> None:
+        told.on_begin = lambda event: None
         raise RuntimeError("no")
 
     told.on_begin = break_down

@@ -45,7 +45,7 @@ def wait_for(condition) -> None:
 def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -143,9 +143,10 @@ def test_what_a_process_leaves_behind_ends_with_it(start, tmp_path):
     wait_for(lambda: not is_alive(child))
 
 
-def test_waiting_for_an_end_reaps_as_asking_does(start):
-    running = start("sleep 0.05; exit 5")
+def test_waiting_for_an_end_reaps_as_asking_does(start, tmp_path):
+    running = start("until [ -e go ]; do sleep 0.01; done; exit 5")
     assert running.wait(0.0) is None
+    (tmp_path / "go").touch()
     assert running.wait(WAIT_S) == 5
     assert running.wait(WAIT_S) == 5
 

@@ -1,19 +1,13 @@
 """A case of one small stream over the loopback, written as a run would leave it."""
 
 import hashlib
-import socket
 
 from harness.scenario.case import Case, HostCase, Payload, TrafficCase
+from tests.peer.ports import free_port
 
 SEED = 5
 TERM_LENGTH, MTU, LONGEST = 65_536, 1_408, 8_192
 INITIAL_TERM_ID = -1
-
-
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def small_case(folder, *, total_bytes=300_000, publication="exclusive", channel=""):

@@ -148,6 +148,9 @@ def test_a_subscriber_whose_driver_leaves_says_so(tmp_path):
         publication = aeron.add_publication(case.traffic[0].channel, 1001)
         while publication.offer(b"no end") < 0:
             time.sleep(0.001)
+        # Its subscriptions are there, so that it is the stream that ends and not its beginning.
+        while read_positions(driver) != [publication.position] * 2:
+            time.sleep(0.001)
         driver.close()
         assert isinstance(reading.end(), GaveUp)
     assert "shut down" in str(reading.error)
