@@ -26,6 +26,6 @@ part() {
 failed=
 # Beside others a test takes longer, and one that compiles much longer.
 part sharing "$@" --numprocesses auto --maxprocesses 4 --dist loadfile -o timeout=300 \
-  && part alone "$@" --numprocesses 0
+  && part alone "$@" --numprocesses 0 -o timeout=600
 [ -z "$failed" ] || printf 'tests: not all passed in the part:%s\n' "$failed" >&2
 exit $worst

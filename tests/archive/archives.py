@@ -81,6 +81,8 @@ def _settings(folder, port):
         "aeron.image.liveness.timeout": "30s",
         "aeron.publication.unblock.timeout": "70s",
         "aeron.publication.linger.timeout": "1s",
+        "aeron.archive.connect.timeout": "60s",
+        "aeron.archive.message.timeout": "60s",
     }
 
 
@@ -183,7 +185,9 @@ class Archive:
             _end(each, signal.SIGTERM)
 
     def kill(self):
-        """End it without a chance to clean up."""
+        """End it without a chance to clean up, and before our client's leaving ends its streams."""
+        for each in self._processes:
+            _end(each, signal.SIGKILL)
         self._end(signal.SIGKILL)
 
     def stop(self):
@@ -224,9 +228,9 @@ def mark_is_ready(mark_file):
     return version != 0 and time.time() * 1000 - activity < 5_000
 
 
-def let_time_pass(mark_file, duration_ms):
-    """Make a dead archive's mark file as old as if so long had passed."""
-    older = activity_ms(mark_file) - duration_ms
+def make_as_old(mark_file, age_ms):
+    """Make a dead archive's mark file say that it was alive so long ago."""
+    then_ms = int(time.time() * 1_000) - age_ms
     with mark_file.open("r+b") as file:
         file.seek(ACTIVITY_AT)
-        file.write(older.to_bytes(8, "little", signed=True))
+        file.write(then_ms.to_bytes(8, "little", signed=True))

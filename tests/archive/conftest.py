@@ -109,11 +109,11 @@ def own_archive(tmp_path, kind):
 
 @pytest.fixture
 def impatient(archives, kind):
-    """An archive that gives up after one second, and asks ten times as often."""
+    """An archive that gives up after five seconds, and asks ten times as often."""
     settings = {
-        "aeron.archive.connect.timeout": "1s",
+        "aeron.archive.connect.timeout": "5s",
         "aeron.archive.session.liveness.check.interval": "100ms",
-        "aeron.archive.message.timeout": "1s",
+        "aeron.archive.message.timeout": "5s",
     }
     return archives.shared(kind, "impatient", settings)
 
@@ -126,7 +126,7 @@ def java_gatekeeper(tmp_path_factory):
 
 @pytest.fixture
 def guarded(archives, kind, request):
-    """An archive that asks who is there, and gives up after one second."""
+    """An archive that asks who is there, and gives up after five seconds."""
     doors = rules = "tests.archive.gatekeeper:Gatekeeper"
     class_path = ()
     if kind == "java":
@@ -135,7 +135,7 @@ def guarded(archives, kind, request):
             pytest.skip("there is no javac on the PATH to compile an authenticator with")
         doors, rules, class_path = "Gatekeeper", "Gatekeeper$Rules", (classes,)
     settings = {
-        "aeron.archive.connect.timeout": "1s",
+        "aeron.archive.connect.timeout": "5s",
         "aeron.archive.authenticator.supplier": doors,
         "aeron.archive.authorisation.service.supplier": rules,
     }

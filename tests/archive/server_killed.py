@@ -44,6 +44,7 @@ PATIENCE = 20_000
 RECORDINGS_MAX = 2_000
 """Enough for a minute: whoever should have killed the writer is dead himself."""
 END_MAX = 6 * own.TERM
+CATALOG_HEADER_LENGTH = 32
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,9 @@ class Killer:
         os.kill(child, signal.SIGKILL)
         ended = int(self._nursery.stdout.readline())
         assert ended == -signal.SIGKILL, f"the writer failed by itself: {ended}"
-        if not (folder / "archive.catalog").exists():
+        catalog = folder / "archive.catalog"
+        if not catalog.exists() or catalog.stat().st_size < CATALOG_HEADER_LENGTH:
+            # Before its header was written there was nothing that could be said to be recorded.
             return Moment(0, 0, False)
         found = check(folder, seed)
         for path in folder.iterdir():

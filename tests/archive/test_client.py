@@ -362,7 +362,7 @@ def test_a_closed_client_says_so(archive):
 
 def test_an_archive_that_dies(own_archive):
     archive = own_archive().start()
-    client = Client.of(archive, message_timeout_ns=3_000_000_000)
+    client = Client.of(archive, message_timeout_ns=30_000_000_000)
     archive.die()
     with pytest.raises(ArchiveError):
         client.ask_archive_id()

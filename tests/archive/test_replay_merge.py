@@ -53,6 +53,7 @@ class Merging:
             live_destination=f"aeron:udp?endpoint=127.0.0.1:0|control={live.control}",
             recording_id=live.recording_id if recording_id is None else recording_id,
             start_position=0,
+            progress_timeout_ns=60_000_000_000,
         )  # fmt: skip
 
     def poll(self):

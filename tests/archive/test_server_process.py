@@ -33,6 +33,7 @@ class Process:
             "-Daeron.archive.control.channel.enabled=false",
             "-Daeron.archive.control.response.channel=aeron:udp?endpoint=localhost:0",
             "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+            "-Daeron.archive.connect.timeout=60s",
             "-Daeron.archive.id=77", "-Daeron.threading.mode=SHARED", *options,
         ]  # fmt: skip
         self.process = subprocess.Popen(

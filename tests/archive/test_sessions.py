@@ -24,7 +24,7 @@ from tests.archive.archives import until
 from tests.archive.conversation import ANY_PORT, LOCAL, Conversation, shape
 
 SESSION_TYPE_ID = 113
-CONNECT_TIMEOUT_S = 1.0
+CONNECT_TIMEOUT_S = 5.0
 """Of the archives that are impatient or guarded."""
 TICK_S = 0.01
 """How coarse a clock may be."""

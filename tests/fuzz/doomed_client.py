@@ -6,9 +6,7 @@ python -m tests.fuzz.doomed_client DIRECTORY STEPS
 import os
 import signal
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from socket import AF_INET, SOCK_DGRAM, socket
 
 import numpy as np
 
@@ -16,18 +14,10 @@ from driver.client import Aeron
 from driver.cnc import ring_buffer
 from driver.cnc.cnc_file import open_existing
 from driver.command.publication import AddPublication
+from tests.peer.ports import free_ports
 
 STREAM, COUNTER_TYPE = 7, 1102
 STEPS = 16
-
-
-def free_ports(count):
-    """Ports that nobody uses at this moment."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket(AF_INET, SOCK_DGRAM)) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def udp(port, more=""):

@@ -7,18 +7,18 @@ import pytest
 
 from driver.base.jit import JIT_DISABLED
 from driver.client import Aeron, ClientContext, DriverTimeoutError
-from tests.fuzz.doomed_client import STEPS, free_ports
+from tests.fuzz.doomed_client import STEPS
+from tests.peer.ports import free_port
 from tests.peer.processes import process
 from tests.peer.streams import until
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="kernels without the JIT are too slow for it")
 
 HASTE = {
-    "AERON_CLIENT_LIVENESS_TIMEOUT": "3s",
-    "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "4s",
+    # Longer than a client may be silent, for which all have the default: none dies by being late.
+    "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "11s",
     "AERON_TIMER_INTERVAL": "100ms",
     "AERON_PUBLICATION_LINGER_TIMEOUT": "200ms",
-    "AERON_IMAGE_LIVENESS_TIMEOUT": "1s",
     "AERON_DRIVER_TIMEOUT": "2000",
     "AERON_THREADING_MODE": "SHARED",
 }
@@ -38,7 +38,7 @@ class Witness:
     """A client with a stream of its own, which must not notice that others die."""
 
     def __init__(self, aeron):
-        where = f"aeron:udp?endpoint=127.0.0.1:{free_ports(1)[0]}"
+        where = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
         self.read, self.written = [], 0
         self.subscription = aeron.add_subscription(where, 99)
         self.publication = aeron.add_publication(where + "|term-length=64k", 99)
@@ -68,7 +68,7 @@ def test_whatever_a_killed_client_held_is_gone_and_nobody_else_is_harmed(tmp_pat
         ]
         dead = [child.stdout.readline().split() for child in doomed]
         assert [words[:1] for words in dead] == [["dying"]] * len(doomed)
-        assert [child.wait(20) for child in doomed] == [-signal.SIGKILL] * len(doomed)
+        assert [child.wait(60) for child in doomed] == [-signal.SIGKILL] * len(doomed)
 
         def is_clean():
             witness.work()
@@ -87,7 +87,7 @@ def test_whatever_a_killed_client_held_is_gone_and_nobody_else_is_harmed(tmp_pat
 def test_a_killed_driver_is_reported_and_the_next_one_takes_its_directory(tmp_path):
     directory, errors = tmp_path / "aeron", []
     context = ClientContext(
-        dir=directory, driver_timeout_ms=2_000, keepalive_interval_ns=50_000_000,
+        dir=directory, driver_timeout_ms=10_000, keepalive_interval_ns=50_000_000,
         error_handler=errors.append,
     )  # fmt: skip
     with driver_process(directory) as driver, Aeron(context=context) as client:

@@ -10,7 +10,7 @@ from tests.peer.ports import free_port
 
 STREAM_ID = 1001
 BEGIN, END = 0x80, 0x40
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 IDLE_S = 0.0002
 LENGTHS = (0, 1, 31, 32, 1376, 1377, 5_000, 8_192)
 MESSAGES = [

@@ -17,7 +17,7 @@ pytestmark = [
 @pytest.mark.timeout(500)
 def test_both_drivers_carry_every_message_in_order():
     settings = BenchSettings(
-        rounds=1, seconds=0.2, warm_up_s=0.1, cases=("startup", "udp-32", "rtt-ipc")
+        rounds=1, seconds=2.0, warm_up_s=0.1, cases=("startup", "udp-32", "rtt-ipc")
     )
     readings = run_rounds(settings, lambda *_: None, lambda _: None)
     assert [(each.driver, each.case) for each in readings] == [

@@ -21,12 +21,13 @@ from driver.media_driver.name_resolution.driver_name_resolver import (
     NEIGHBORS,
 )
 from driver.media_driver.name_resolution.suppliers import make_name_resolver
+from tests.peer.ports import free_port
 from tests.unit.driver.media_driver.name_resolution.rig import MS, CounterFile
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 OUR_HOST, REAL_HOST, THIRD_HOST = "127.0.0.5", "127.0.0.6", "127.0.0.7"
 FAST = {"self": 100, "neighbor": 200, "bootstrap_neighbor": 300}
 """Milliseconds between a driver's words."""
@@ -77,7 +78,7 @@ class Ours:
         context = Context(
             threading_mode=INVOKER, name_resolver="driver", resolver_name=name,
             resolver_interface=f"{host}:{port}", resolver_bootstrap_neighbor=bootstrap,
-            resolver_neighbor_timeout_ns=2_000 * MS, **intervals,
+            resolver_neighbor_timeout_ns=10_000 * MS, **intervals,
         )  # fmt: skip
         self.resolver = make_name_resolver(
             context, SystemResolver(), self.file.manager, self.file.values, self.clock,
@@ -105,7 +106,7 @@ def real_driver(folder, name, host, port, bootstrap=""):
         "AERON_NAME_RESOLVER_SUPPLIER": "driver",
         "AERON_DRIVER_RESOLVER_NAME": name,
         "AERON_DRIVER_RESOLVER_INTERFACE": f"{host}:{port}",
-        "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT": "2s",
+        "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT": "10s",
     }
     if bootstrap:
         settings["AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR"] = bootstrap
@@ -122,12 +123,6 @@ def real_driver(folder, name, host, port, bootstrap=""):
                 process.wait(PATIENCE_S)
             finally:
                 process.kill()
-
-
-def free_port(host):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
 
 
 def values(side, type_id):
@@ -150,7 +145,7 @@ def shape(side, type_id):
 
 @pytest.mark.parametrize("who_asks", ["ours", "real", "both"])
 def test_each_finds_the_other_by_its_name(tmp_path, who_asks):
-    ports = {host: free_port(host) for host in (OUR_HOST, REAL_HOST)}
+    ports = {host: free_port() for host in (OUR_HOST, REAL_HOST)}
     to_real = f"{REAL_HOST}:{ports[REAL_HOST]}" if who_asks != "real" else ""
     to_ours = f"{OUR_HOST}:{ports[OUR_HOST]}" if who_asks != "ours" else ""
     ours = Ours("OURS", OUR_HOST, ports[OUR_HOST], to_real)
@@ -185,7 +180,7 @@ def test_each_finds_the_other_by_its_name(tmp_path, who_asks):
 
 def test_names_pass_through_us_and_through_the_real_driver(tmp_path):
     """Both real drivers know only us; each must hear of the other, and both of a fourth of ours."""
-    ports = {host: free_port(host) for host in (OUR_HOST, REAL_HOST, THIRD_HOST)}
+    ports = {host: free_port() for host in (OUR_HOST, REAL_HOST, THIRD_HOST)}
     ours = Ours("OURS", OUR_HOST, ports[OUR_HOST], "")
     us = f"{OUR_HOST}:{ports[OUR_HOST]}"
     with (

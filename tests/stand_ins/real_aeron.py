@@ -58,6 +58,7 @@ def drive(directory: Path) -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     with pyaeron.MediaDriver(dir=str(directory), threading="shared"):
+        print("ready", flush=True)
         stop.wait()
     return 0
 

@@ -18,7 +18,7 @@ from tests.naive.ring import NaiveRing, Record
 CAPACITY = 256
 LONGEST = CAPACITY // 8
 TYPE = 7
-PATIENCE = 100_000
+PATIENCE = 100_000_000
 """Yields after which a producer or consumer believes that nothing will happen any more."""
 
 

@@ -25,14 +25,14 @@ GROWTH_MAX_KIB = 48 << 10
 def peak_kib(path, frames):
     write_capture(path, frames, FRAME_LENGTH)
     command = [sys.executable, "-c", MEASURE, str(path)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
     path.unlink()
     peak, positions = json.loads(told.stdout)
     assert positions[0] > 0.99 * frames * FRAME_LENGTH
     return peak
 
 
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(600)
 def test_a_capture_five_times_as_long_takes_no_more_memory(tmp_path):
     small = peak_kib(tmp_path / "small.pcap", SMALL)
     large = peak_kib(tmp_path / "large.pcap", LARGE)

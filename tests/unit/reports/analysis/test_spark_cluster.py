@@ -23,6 +23,7 @@ REPOSITORY = Path(__file__).resolve().parents[4]
 SPARK_HOME = Path(pyspark.__file__).parent
 START_LIMIT_S = 120
 CAPTURE = GOLDEN / "loss-reliable" / "capture.pcap.xz"
+MASTER_URL = r"Starting Spark master at (\S+)\n"
 MADE_BY_RUN = {"captures"}
 """Tables that name files by their path, which is the same here and there."""
 
@@ -58,7 +59,7 @@ class Cluster:
     def stop(self) -> None:
         for each in reversed(self._running):
             each.terminate()
-            each.wait(30)
+            each.wait(120)
 
 
 def told(log: Path, pattern: str) -> str:
@@ -79,7 +80,7 @@ def cluster(tmp_path_factory):
     made = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
         ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        url = told(made.start("master", "master.Master", *ports), r"Starting Spark master at (\S+)")
+        url = told(made.start("master", "master.Master", *ports), MASTER_URL)
         for _ in range(2):
             size = ("--cores", "1", "--memory", "1500m")
             log = made.start("worker", "worker.Worker", *ports, *size, url)
@@ -125,7 +126,7 @@ def test_what_spark_submit_chose_is_used(cluster):
 def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
     made, _ = cluster
     ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    url = told(made.start("lonely", "master.Master", *ports), r"Starting Spark master at (\S+)")
+    url = told(made.start("lonely", "master.Master", *ports), MASTER_URL)
     program = (
         "from reports.analysis import spark_engine as engine\n"
         "engine.WORKER_WAIT_S = 2.0\n"
@@ -136,6 +137,6 @@ def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env=made.environment, cwd=REPOSITORY,
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=400, check=True,
     )  # fmt: skip
     assert done.stdout.startswith(f"{url} lent no worker within 2 s"), done.stderr[-2000:]
