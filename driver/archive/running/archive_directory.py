@@ -1,9 +1,10 @@
 """An archive's directory before it may be used: made, emptied if that is wished, mended.
 
 A recording without a stop position was going on when its archive was killed; its files tell where
-it stopped. Of one whose last frame may be torn nobody but a person can say that, so the archive
-does not start. Emptying takes away what archives leave, and nothing else that may lie there, where
-Aeron deletes the whole directory. Source: archive-protocol 4.6.
+it stopped, and the last of them gets the length that all have. Of one whose last frame may be torn
+nobody but a person can say where it stopped, so the archive does not start. Emptying takes away
+what archives leave, and nothing else that may lie there, where Aeron deletes the whole directory.
+Source: archive-protocol 4.6.
 """
 
 import re
@@ -68,11 +69,15 @@ def _mend(directory: Path, catalog: CatalogWriter, checksum: Checksum | None, cl
         recording = catalog.descriptor(recording_id)
         if recording is None or recording.stop_position != NULL_VALUE:
             continue
-        stop = recovered_stop(directory, recording, checksum, segments.get(recording_id, []))
+        own = segments.get(recording_id, [])
+        stop = recovered_stop(directory, recording, checksum, own)
         if stop.doubtful_position is not None:
             raise StorageError(
                 f"{directory}: the last frame of recording {recording_id}, at position "
                 f"{stop.doubtful_position}, may be torn; `windtunnel archive verify "
                 f"{recording_id}` can cut it off"
             )
+        if own:
+            # It may have been killed between making its last file and giving it its length.
+            segment_file.lengthen(own[-1].path, recording.segment_file_length)
         catalog.stopped(recording_id, stop.position, clock.now_ms())

@@ -2,14 +2,15 @@
 
 A new entry is written from the back: its content, its header, and then the next id. Killed between
 two of these, it is not there, or its id is still the next one, which opening sets right. The
-numbers of an entry change with its checksum in one system call. An entry that must become longer
-makes a new file, which takes the place of the old one when all of it is on the disk.
+numbers of an entry change with its checksum in one system call. The first file, and a new one for
+an entry that must become longer, gets the catalog's name when all of it is on the disk.
 
 Aeron leaves the checksum stale where a stop position is recovered, and lets it cover less than the
 entry after a shorter channel was written; ours is always that of the whole content.
 Source: archive-protocol 4.2, 5.2.
 """
 
+import errno
 import os
 import struct
 from dataclasses import dataclass, replace
@@ -61,11 +62,10 @@ class CatalogWriter(Catalog):
         """Make an empty catalog and open it. Raises StorageError."""
         options = options or CatalogOptions()
         path = directory / FILE_NAME
-        try:
-            with open(path, "xb") as file:
-                file.write(HEADER.pack(STORAGE_VERSION, HEADER_LENGTH, 0, entries.ALIGNMENT, 0))
-        except OSError as error:
-            raise StorageError(f"cannot create {path}: {error.strerror}") from error
+        if path.exists():
+            raise StorageError(f"cannot create {path}: {os.strerror(errno.EEXIST)}")
+        header = HEADER.pack(STORAGE_VERSION, HEADER_LENGTH, 0, entries.ALIGNMENT, 0)
+        _put_in_place(directory, header, len(header))
         made = cls(directory, options)
         made._sync(names=True)
         return made
@@ -154,18 +154,7 @@ class CatalogWriter(Catalog):
             parts.append(head.ljust(entries.HEADER_LENGTH, b"\0") + content)
         whole = b"".join(parts)
         capacity = self.capacity if len(whole) <= self.capacity else self._capacity_for(len(whole))
-        path = self.directory / REPLACEMENT_NAME
-        try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o660)
-            try:
-                write_all(file, path, whole, 0)
-                os.ftruncate(file, capacity)
-                os.fsync(file)
-            finally:
-                os.close(file)
-            os.rename(path, self.path)
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        _put_in_place(self.directory, whole, capacity)
         os.close(self._file)
         self._open()
         self._sync(names=True)
@@ -235,3 +224,19 @@ class CatalogWriter(Catalog):
 
     def __enter__(self) -> "CatalogWriter":
         return self
+
+
+def _put_in_place(directory: Path, content: bytes, capacity: int) -> None:
+    """Make a file of so many bytes the catalog of a directory. Raises StorageError."""
+    path = directory / REPLACEMENT_NAME
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o660)
+        try:
+            write_all(file, path, content, 0)
+            os.ftruncate(file, capacity)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.rename(path, directory / FILE_NAME)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error

@@ -96,3 +96,12 @@ def files_of(directory: Path, recording_id: int) -> list[SegmentFile]:
     Raises StorageError.
     """
     return sorted(each for each in _segments(directory) if each.recording_id == recording_id)
+
+
+def lengthen(path: Path, length: int) -> None:
+    """Give a file that is too short its length; what comes to it are zeros. Raises StorageError."""
+    try:
+        if path.stat().st_size < length:
+            os.truncate(path, length)
+    except OSError as error:
+        raise StorageError(f"cannot make {path} {length} bytes long: {error.strerror}") from error

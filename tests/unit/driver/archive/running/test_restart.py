@@ -21,6 +21,7 @@ from tests.unit.driver.archive.storage import own_recording
 from tests.unit.driver.client.invoked_client import world
 
 LIVENESS_NS = 10_000_000_000
+SEGMENT = own_recording.SEGMENT
 
 
 @contextmanager
@@ -57,6 +58,21 @@ def test_one_that_was_killed_before_any_data_stopped_where_it_started(tmp_path, 
         own.beside("killed", archive_id=9, local_control_stream_id=110)
         with Catalog(tmp_path / "killed") as catalog:
             assert catalog.descriptor(0).stop_position == 0
+
+
+@pytest.mark.parametrize(("length", "kept"), [(0, 0), (4 * FRAME, FRAME)])
+def test_a_last_file_without_its_length_gets_it(tmp_path, monkeypatch, length, kept):
+    """As one had that was killed when it had just made the file."""
+    with killed_archive(tmp_path, monkeypatch, 125) as own:
+        first, last = sorted((tmp_path / "killed").glob("0-*.rec"))
+        with last.open("r+b") as file:
+            file.truncate(length)
+        own.run_for(LIVENESS_NS, 500_000_000)
+        own.beside("killed", archive_id=9, local_control_stream_id=110)
+        with Catalog(tmp_path / "killed") as catalog:
+            assert catalog.descriptor(0).stop_position == SEGMENT + kept
+        assert (first.stat().st_size, last.stat().st_size) == (SEGMENT, SEGMENT)
+        assert not any(last.read_bytes()[kept:])
 
 
 def test_a_last_frame_that_may_be_torn_is_left_to_a_person(tmp_path, monkeypatch):

@@ -329,3 +329,18 @@ def test_files_that_are_not_there_or_too_short_are_told(tmp_path):
         Catalog(tmp_path)
     with pytest.raises(StorageError, match=r"cannot create .*archive\.catalog: File exists"):
         CatalogWriter.create(tmp_path)
+
+
+def test_a_catalog_has_its_name_only_when_it_is_whole(tmp_path, monkeypatch):
+    """Killed while it made its first, an archive once left one of no bytes, which nobody opened."""
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", die)
+        with pytest.raises(KeyboardInterrupt):
+            CatalogWriter.create(tmp_path)
+    assert not _file(tmp_path).exists()
+    CatalogWriter.create(tmp_path).close()
+    assert [path.name for path in tmp_path.iterdir()] == [_file(tmp_path).name]
