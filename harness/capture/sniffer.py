@@ -61,8 +61,8 @@ class Settling:
     """Whether a capture may be ended; hears what it answers when it is asked how far it is."""
 
     def __init__(self, now_s: float) -> None:
-        self._until_s, self._last_s = now_s + SETTLE_S, now_s + SETTLES_MAX * SETTLE_S
-        self._taken = -1
+        self._last_s = now_s + SETTLES_MAX * SETTLE_S
+        self._taken, self._took_s = -1, now_s
         self._has_all = False
 
     def hear(self, line: str, now_s: float) -> None:
@@ -71,14 +71,17 @@ class Settling:
         if found is None:
             return
         taken, received = int(found[1]), int(found[2])
-        self._has_all = taken >= received
         if taken != self._taken:
-            self._until_s = min(now_s + SETTLE_S, self._last_s)
-        self._taken = taken
+            self._taken, self._took_s = taken, now_s
+        # Only by its own word: one that says nothing may be one that the machine lets wait.
+        self._has_all = taken >= received or now_s - self._took_s >= SETTLE_S
 
     def is_over(self, now_s: float) -> bool:
-        """Whether it has taken all that came, or none for longer than the kernel keeps any."""
-        return self._has_all or now_s >= self._until_s
+        """Whether it says that it took all that came, or none for longer than the kernel keeps any.
+
+        One that never says so is given up in the end.
+        """
+        return self._has_all or now_s >= self._last_s
 
 
 def statistics(log: str) -> CaptureFacts | None:

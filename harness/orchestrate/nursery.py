@@ -54,6 +54,8 @@ READ_AT_START = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
 """How variables begin that decide what is imported, and which kernels are loaded."""
 
 END_TIMEOUT_S = 5.0
+KILLED_TIMEOUT_S = 60.0
+"""Nobody refuses a kill, but it comes late where the machine stands still."""
 _MODULE_AT = 2
 
 
@@ -96,7 +98,7 @@ class ForkedProcess:
     def kill(self) -> None:
         if self.poll() is None:
             group.kill(self.pid)
-        self.wait(END_TIMEOUT_S)
+        self.wait(KILLED_TIMEOUT_S)
 
     def tail(self, lines: int = 5) -> str:
         return tail_of(self.log, lines)

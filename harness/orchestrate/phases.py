@@ -252,7 +252,11 @@ class Run:
         behind = [(each, sniffer.Settling(time.monotonic())) for each in self.crew.of("capture")]
         for each, _ in behind:
             each.new_lines()
-        while behind := [pair for pair in behind if not pair[1].is_over(time.monotonic())]:
+        while behind := [
+            (each, settling)
+            for each, settling in behind
+            if each.process.poll() is None and not settling.is_over(time.monotonic())
+        ]:
             for each, _ in behind:
                 each.process.tell(sniffer.ASK)
             time.sleep(watch.POLL_S)

@@ -71,6 +71,10 @@ def _telling(index: int, on_made: OnMade) -> Callable[[Made], None]:
     return lambda made: on_made(index, made)
 
 
+def _to_nobody(*_: object) -> None:
+    """Who listens to what is not told any more."""
+
+
 class _Worker:
     """A process that makes runs, and the one it is at, if any."""
 
@@ -180,7 +184,14 @@ class _Crew:
         for each in self._workers:
             each.ask_to_end()
         deadline_s = time.monotonic() + END_TIMEOUT_S
+        failure: Exception | None = None
         while self._workers and (left_s := deadline_s - time.monotonic()) > 0:
-            self._listen(wait([each.connection for each in self._workers], left_s))
+            try:
+                self._listen(wait([each.connection for each in self._workers], left_s))
+            except Exception as error:
+                # Who breaks down is told no more; the workers must tidy up all the same.
+                failure, self._on_event, self._on_made = error, _to_nobody, _to_nobody
         for each in self._workers:
             each.reap(0.0)
+        if failure is not None:
+            raise failure

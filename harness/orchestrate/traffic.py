@@ -90,6 +90,9 @@ def watch_to_the_end(
         events.look(progress.total("publisher"), progress.total("subscriber"))
         codes = {each.name: each.process.poll() for each in workloads()}
         over = not events.is_under_way and all(code is not None for code in codes.values())
+        if over:
+            # What they said between the look at their logs and their end.
+            progress.read()
         if over or now_s - told_s >= TELL_S:
             told_s = now_s
             _tell_progress(progress, total_bytes, tell)

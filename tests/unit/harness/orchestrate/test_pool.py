@@ -85,6 +85,16 @@ def test_a_defect_of_the_caller_leaves_no_worker_behind(told):
     assert told.none_lives()
 
 
+def test_a_caller_who_breaks_down_again_leaves_no_worker_behind_either(told):
+    def break_down(*_) -> None:
+        raise RuntimeError("no")
+
+    told.on_begin = told.on_made = break_down
+    with pytest.raises(RuntimeError, match="no"):
+        make(told, ["wait"] * 3, jobs=2)
+    assert told.none_lives()
+
+
 def test_by_default_two_processors_carry_one_run(monkeypatch):
     for count, jobs in ((1, 1), (2, 1), (3, 1), (8, 4)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid, count=count: set(range(count)))
