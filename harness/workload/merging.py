@@ -11,7 +11,7 @@ is all that a merge has.
 
 import time
 
-from driver.archive.client import AeronArchive, ReplayMerge
+from driver.archive.client import AeronArchive, ArchiveError, ReplayMerge
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.client.aeron import Aeron
 from driver.client.image import Image
@@ -45,7 +45,7 @@ class Merging:
         """Read until the live stream ends. Raises GaveUp, ArchiveError, Stopped."""
         facts = self._facts
         while True:
-            work_count = merge.do_work()
+            work_count = self._do_work(merge)
             image = merge.image
             if merge.is_merged and facts.merged_position < 0 and image is not None:
                 facts.merged_position = image.position
@@ -62,6 +62,16 @@ class Merging:
             self._stop.check()
             if not work_count:
                 time.sleep(IDLE_S)
+
+    @staticmethod
+    def _do_work(merge: ReplayMerge) -> int:
+        try:
+            return merge.do_work()
+        except ArchiveError as error:
+            # A merge that is not done finds it out by itself, and says so in its own words.
+            if merge.image is not None and merge.image.is_closed:
+                raise GaveUp(str(error)) from error
+            raise
 
     @staticmethod
     def _require_open(image: Image) -> None:

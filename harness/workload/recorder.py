@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, replace
 
 from driver.archive.client import AeronArchive, ArchiveError, ArchiveTimeoutError
-from driver.archive.protocol.codes import ErrorCode, SourceLocation
+from driver.archive.protocol.codes import NULL_VALUE, ErrorCode, SourceLocation
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.base.errors import DriverError
 from driver.client.aeron import Aeron
@@ -43,6 +43,8 @@ class Recorder:
         self._found: dict[int, RecordingDescriptor] = {}
         self._before: frozenset[int] = frozenset()
         """Recordings that were there before the archive subscribed for the last time."""
+        self._asked = NULL_VALUE
+        """The archive that was asked last, by an id that its successor has not."""
 
     @property
     def recordings(self) -> list[Recorded]:
@@ -60,6 +62,9 @@ class Recorder:
 
     def begin(self, archive: AeronArchive, channel: str, location: SourceLocation) -> None:
         """Have the next image recorded, unless the archive waits for it, or records it, already."""
+        if archive.archive_id == self._asked != NULL_VALUE:
+            # Only the session was lost: what was ordered goes on, or is over by now.
+            return
         self._list(archive)
         before = frozenset(self._found)
         try:
@@ -69,6 +74,7 @@ class Recorder:
                 raise
         else:
             self._before = before
+        self._asked = archive.archive_id
 
     def look(self, archive: AeronArchive) -> bool:
         """See how far it is. Returns whether what was begun last has stopped."""

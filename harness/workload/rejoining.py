@@ -35,12 +35,19 @@ class Reader(Protocol):
         """Take what has become readable. Returns how many fragments."""
 
 
+class Leaver(Reader, Protocol):
+    """Who knows, too, that an image brings no more."""
+
+    def leave(self, image: Image) -> int:
+        """Forget what was begun of a message. Returns where the last whole one ended, or -1."""
+
+
 class Parts:
     """Reads all parts of one stream and keeps account of each, whatever client they come from."""
 
     def __init__(
         self,
-        application: Reader,
+        application: Leaver,
         tap: Tap,
         facts: SubscriberFacts,
         sessions: int,
@@ -112,7 +119,8 @@ class Parts:
 
     def _leave(self, image: Image, part: Part) -> None:
         """Note how far an image was read, and with it how far the stream was."""
-        part.end_position = image.position
+        # One that went away while it was read does not count what that reading brought.
+        part.end_position = max(image.position, self._application.leave(image))
         part.eos_seen = image.is_end_of_stream
         part.left_ns = self._clock_ns()
         if part.eos_seen:

@@ -11,9 +11,10 @@ leaves: what its own archive told.
 import time
 from dataclasses import asdict, replace
 
-from driver.archive.client import AeronArchive
+from driver.archive.client import AeronArchive, ArchiveError
 from driver.archive.protocol.codes import RecordingSignal
 from driver.archive.protocol.responses import RecordingSignalEvent
+from driver.archive.replication.source_archive import NOT_CONNECTED
 from driver.client.aeron import Aeron
 from harness.artifact.recording import RecorderFacts
 from harness.scenario.archive import ASKING_PORT, CONTROL_PORT
@@ -21,7 +22,7 @@ from harness.workload.archive_session import LOOK_S, context, wait_for_recording
 from harness.workload.leaving import leaving
 from harness.workload.options import Options
 from harness.workload.recorder import Recorder
-from harness.workload.stop import Stop
+from harness.workload.stop import GaveUp, Stop
 
 CONTROL_STREAM = 10
 """On which every archive hears its clients."""
@@ -39,13 +40,24 @@ class Copying:
         self._has_ended |= signal.signal == RecordingSignal.REPLICATE_END
 
     def follow(self, archive: AeronArchive, facts: RecorderFacts, stop: Stop) -> None:
-        """Look on until the copy has stopped. Raises ArchiveError, Stopped."""
+        """Look on until the copy has stopped. Raises ArchiveError, GaveUp, Stopped."""
         while not (self._recorder.look(archive) and self._has_ended):
             facts.recordings = [asdict(each) for each in self._recorder.recordings]
             stop.check()
-            archive.check_for_error_response()
+            _check(archive)
             time.sleep(LOOK_S)
         facts.recordings = [asdict(each) for each in self._recorder.recordings]
+
+
+def _check(archive: AeronArchive) -> None:
+    """Raise what the archive says of no call of ours; GaveUp where the other one is silent."""
+    try:
+        archive.check_for_error_response()
+    except ArchiveError as error:
+        # It has no code of its own for this, as Aeron's has none.
+        if NOT_CONNECTED in str(error):
+            raise GaveUp(str(error)) from error
+        raise
 
 
 def run(options: Options, stop: Stop) -> None:

@@ -63,9 +63,19 @@ class Application:
         self._flip_byte = flip_byte
         self._assembler = FragmentAssembler(self._on_message)
         self.message_count = 0
+        self._reading = 0
+        """The image that is being read, by its correlation id."""
+        self._ends: dict[int, int] = {}
+        """Where the last message of each image ended."""
+
+    def leave(self, image: Image) -> int:
+        """Forget what was begun of a message. Returns where the last whole one ended, or -1."""
+        self._assembler.forget(image.session_id)
+        return self._ends.pop(image.correlation_id, -1)
 
     def poll(self, image: Image) -> int:
         """Take what has become readable, unless it rests. Returns how many fragments."""
+        self._reading = image.correlation_id
         if self._pacer.is_free:
             return image.poll(self._assembler, FRAGMENT_LIMIT)
         if self._pacer.wait_ns(self._clock_ns()):
@@ -80,6 +90,7 @@ class Application:
             payload = memoryview(damaged)
         self._messages.write(payload)
         self._index.write(_RECORD.pack(header.position, length, header.session_id))
+        self._ends[self._reading] = header.position
         self.message_count += 1
         self._progress.add(length)
         if not self._pacer.is_free:

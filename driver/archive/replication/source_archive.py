@@ -26,6 +26,8 @@ from driver.client.header import Header
 from driver.client.subscription import Subscription
 
 FRAGMENT_LIMIT = 10
+NOT_CONNECTED = "the source archive is not connected"
+"""What is said once nobody is there any more."""
 
 
 class SourceArchiveError(DriverError):
@@ -171,7 +173,7 @@ class SourceArchive:
         if not came and self.is_open and self._publication is not None:
             is_there = self._subscription is not None and self._subscription.is_connected
             if not is_there or not self._publication.is_connected:
-                raise SourceArchiveError("the source archive is not connected")
+                raise SourceArchiveError(NOT_CONNECTED)
         return came
 
     def _on_message(self, payload: memoryview, header: Header) -> None:

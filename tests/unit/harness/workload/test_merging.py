@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from driver.archive.client import ArchiveError
 from harness.artifact.application import SubscriberFacts
 from harness.scenario.merge import MergeCase
 from harness.workload import archive_session, merging
@@ -78,6 +79,21 @@ def test_one_that_never_merges_says_so(facts):
 def test_an_image_that_goes_away_is_a_failure(facts):
     with pytest.raises(GaveUp, match="went away at position 96, before the end"):
         read(ScriptedMerge((64,), (96, "closed")), facts)
+
+
+@pytest.mark.parametrize(("words", "kind"), [(("closed",), GaveUp), ((), ArchiveError)])
+def test_so_is_one_that_the_merge_itself_misses_and_nothing_else_that_it_says(facts, words, kind):
+    merge = ScriptedMerge((64,), (96, *words))
+
+    def do_work():
+        count = ScriptedMerge.do_work(merge)
+        if not merge.turns:
+            raise ArchiveError("replay merge: no more")
+        return count
+
+    merge.do_work = do_work
+    with pytest.raises(kind, match="replay merge: no more"):
+        read(merge, facts)
 
 
 def test_it_ends_when_asked_to(facts):

@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from driver.wire.frame_type import BEGIN, END
 from harness.artifact.application import SubscriberFacts
+from harness.workload.progress import Progress
 from harness.workload.rejoining import Parts
+from harness.workload.subscriber import Application
+
+WHOLE = BEGIN | END
 
 
 @dataclass
@@ -25,15 +30,21 @@ class Subscription:
 
 
 class Reader:
+    def __init__(self, ends=None):
+        self._ends = ends or {}
+
+    def leave(self, image):
+        return self._ends.get(image.correlation_id, -1)
+
     def poll(self, image):
         count, image.position = image.end - image.position, image.end
         return count
 
 
-def reading(sessions=1):
+def reading(sessions=1, ends=None):
     facts = SubscriberFacts(0, 1001, 0, 0, False, 0, 0, 0, 0, None)
     ticks = iter(range(1, 100))
-    return facts, Parts(Reader(), Reader(), facts, sessions, lambda: next(ticks))
+    return facts, Parts(Reader(ends), Reader(), facts, sessions, lambda: next(ticks))
 
 
 def test_an_image_that_is_lost_and_comes_again_makes_two_parts():
@@ -77,3 +88,52 @@ def test_as_many_sessions_must_end_as_there_are_publications_for_both_readers():
     assert not parts.is_over
     parts.read(Subscription(), Subscription([second]))
     assert parts.is_over
+
+
+def test_what_an_image_brought_while_it_went_away_is_of_its_part():
+    """The driver's word came amid the reading: the image's position stays where that began."""
+    facts, parts = reading(ends={1: 164})
+    parts.read(Subscription([Image(1, 7, end=100, is_closed=True)]), Subscription())
+    assert facts.parts[0]["end_position"] == 164
+
+
+@dataclass
+class Header:
+    """What is said of a fragment: where it ends, and whether it begins or ends a message."""
+
+    position: int
+    flags: int
+    session_id: int = 7
+
+    def copied(self):
+        return self
+
+    def completed(self, first):
+        return self
+
+
+class Fragments:
+    """An image that hands out frames of 64 bytes each time it is asked."""
+
+    def __init__(self, correlation_id, *headers):
+        self.correlation_id, self.session_id = correlation_id, 7
+        self._headers = headers
+
+    def poll(self, handler, limit):
+        for header in self._headers:
+            handler(memoryview(b"x" * 32), header)
+        return len(self._headers)
+
+
+def test_a_message_is_not_put_together_from_what_two_images_brought(tmp_path):
+    files = [(tmp_path / name).open("wb") for name in ("messages", "index")]
+    application = Application(*files, Progress(1), flip_byte=False)
+    before = Fragments(1, Header(64, WHOLE), Header(128, BEGIN))
+    application.poll(before)
+    assert application.leave(before) == 64
+    after = Fragments(2, Header(192, END), Header(256, WHOLE))
+    application.poll(after)
+    assert application.message_count == 2
+    assert application.leave(after) == 256
+    for each in files:
+        each.close()

@@ -22,6 +22,7 @@ class ScriptedArchive:
 
     def __init__(self):
         self.recordings, self.positions, self.asked = {}, {}, []
+        self.archive_id = 1
         self.refusal = None
 
     def record(self, number, start=0, position=0):
@@ -94,6 +95,7 @@ def test_a_new_archive_goes_on_with_another_recording(archive, recorder):
     archive.record(0, position=128)
     recorder.look(archive)
     archive.stop(0, 160)
+    archive.archive_id = 2
     recorder.begin(archive, CHANNEL, SourceLocation.REMOTE)
     assert not recorder.look(archive)
     archive.record(1, start=320, position=320)
@@ -101,6 +103,15 @@ def test_a_new_archive_goes_on_with_another_recording(archive, recorder):
     archive.stop(1, 640)
     assert recorder.look(archive)
     assert [each.told_position for each in recorder.recordings] == [128, 320]
+
+
+def test_an_archive_that_lives_is_not_asked_again_when_only_its_session_was_lost(archive, recorder):
+    archive.record(0, position=128)
+    recorder.look(archive)
+    archive.stop(0, 160)
+    recorder.begin(archive, CHANNEL, SourceLocation.REMOTE)
+    assert len(archive.asked) == 1
+    assert recorder.look(archive)
 
 
 def test_an_archive_that_records_already_was_only_late(archive, recorder):
@@ -154,6 +165,6 @@ def test_an_archive_that_is_slow_to_begin_has_as_long_as_for_any_client(
 
 
 def test_any_other_refusal_is_an_error(archive, recorder):
-    archive.refusal = ArchiveError("no room", ErrorCode.STORAGE_SPACE)
+    archive.archive_id, archive.refusal = 2, ArchiveError("no room", ErrorCode.STORAGE_SPACE)
     with pytest.raises(ArchiveError, match="no room"):
         recorder.begin(archive, CHANNEL, SourceLocation.REMOTE)

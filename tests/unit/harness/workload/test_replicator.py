@@ -6,10 +6,11 @@ import pytest
 
 from driver.archive.client import ArchiveError
 from driver.archive.protocol.codes import RecordingSignal
+from driver.archive.replication.source_archive import NOT_CONNECTED
 from harness.artifact.recording import RecorderFacts
 from harness.workload import replicator
 from harness.workload.replicator import Copying
-from harness.workload.stop import Stop, Stopped
+from harness.workload.stop import GaveUp, Stop, Stopped
 from tests.unit.driver.archive.storage import own_recording as own
 
 
@@ -78,3 +79,9 @@ def test_it_ends_when_asked_to():
     stop.ask(15)
     with pytest.raises(Stopped):
         follow((None,), stop=stop)
+
+
+@pytest.mark.parametrize(("text", "kind"), [(NOT_CONNECTED, GaveUp), ("no", ArchiveError)])
+def test_a_source_that_is_silent_was_given_up_and_any_other_error_is_one(text, kind):
+    with pytest.raises(kind, match=text):
+        follow((0,), (0, ArchiveError(f"error: {text}")))
