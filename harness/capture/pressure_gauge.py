@@ -32,6 +32,8 @@ class PressureGauge:
         self._interval_ns = interval_ns
         self._rows: list[tuple[int, ...]] = []
         self._run_ns = self._wait_ns = 0
+        self._waits_ns: dict[int, int] = {}
+        """Of each thread, when it was looked at last."""
         self._throttle = _throttle_file(pid)
         self._ticked_ns = time.monotonic_ns()
         self._longest_gap_ns = 0
@@ -46,11 +48,23 @@ class PressureGauge:
         """Add a row."""
         threads = thread_times(self._pid)
         if threads:
-            self._run_ns = sum(run_ns for run_ns, _ in threads)
-            self._wait_ns = max(wait_ns for _, wait_ns in threads)
+            self._run_ns = sum(run_ns for run_ns, _ in threads.values())
+            self._wait_ns += self._longest_wait_ns(
+                {tid: wait for tid, (_, wait) in threads.items()}
+            )
         throttled_ns = parse_throttled(_read(self._throttle)) if self._throttle else UNKNOWN
         self._rows.append((now_ns, self._run_ns, self._wait_ns, throttled_ns, self._longest_gap_ns))
         self._longest_gap_ns = 0
+
+    def _longest_wait_ns(self, waits_ns: dict[int, int]) -> int:
+        """The longest that one thread has waited since the last look.
+
+        Not the growth of the longest of all waits: a thread that waited long at the start, and
+        sleeps now, would hide whatever another waits until that has waited longer.
+        """
+        grown_ns = [wait_ns - self._waits_ns.get(tid, 0) for tid, wait_ns in waits_ns.items()]
+        self._waits_ns = waits_ns
+        return max(0, *grown_ns)
 
     def pressure(self) -> Pressure:
         """All rows so far."""
@@ -58,18 +72,18 @@ class PressureGauge:
         return Pressure(self._interval_ns, rows)
 
 
-def thread_times(pid: int) -> list[tuple[int, int]]:
+def thread_times(pid: int) -> dict[int, tuple[int, int]]:
     """How long each thread of a process has run and waited, in ns; empty when nothing is told."""
     folder = PROC / str(pid) / "task"
     try:
         names = os.listdir(folder)
     except OSError:
-        return []
-    times = []
+        return {}
+    times = {}
     for name in names:
         fields = _read(folder / name / "schedstat").split()
         if len(fields) >= 2:
-            times.append((int(fields[0]), int(fields[1])))
+            times[int(name)] = int(fields[0]), int(fields[1])
     return times
 
 

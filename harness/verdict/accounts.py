@@ -26,7 +26,7 @@ from harness.verdict.finding import Finding, Missing, could_not_look, failed, pa
 from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 from harness.verdict.recovery import spilled, system_value
-from harness.verdict.window import status_messages
+from harness.verdict.window import beyond_any_image, status_messages
 from harness.verdict.wire import unsound
 
 AGREE = "counters_agree_with_packets"
@@ -179,15 +179,16 @@ def _received(
     ):
         least, most = int((early & (kinds == kind)).sum()), int((kinds == kind).sum())
         found.append(_Bound(counter, least, most, f"{least} to {most} {what}"))
-    wanted = np.zeros(len(arrived), dtype=np.bool_)
+    wanted, refused = np.zeros((2, len(arrived)), dtype=np.bool_)
     for traffic in (flow for each in case.traffic for flow in each.flows):
         if traffic.to_host == host:
             subscriber = evidence.subscriber(traffic)
             if isinstance(subscriber, Missing):
                 return subscriber
             wanted |= _while_read(traffic, subscriber.ended_ns, sent, arrived)
+            refused |= beyond_any_image(traffic, sent, arrived)
     beats = kinds == HEARTBEAT
-    least, most = int((wanted & beats).sum()), int(beats.sum())
+    least, most = int((wanted & beats & ~refused).sum()), int(beats.sum())
     what = f"{least} to {most} heartbeats for an image"
     found.append(_Bound(counter_key.HEARTBEATS_RECEIVED, least, most, what))
     ports = [port for each in case.traffic if host in each.subscribers for port in each.all_ports]

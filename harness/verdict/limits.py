@@ -97,9 +97,13 @@ def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding
     where = _where(evidence, traffic)
     window = parse_channel(traffic.channel).publication_window_bytes
     window = traffic.term_length // 2 if window is None else window
-    start, end = planned.log.start_position, planned.log.end_position
-    stood = np.unique(np.concatenate([[start, end], wire.sent.ends]))
-    offence = _misplaced(series, stood, window) or _hurried(series, wire, window, start, end)
+    start, ends = planned.log.start_position, [planned.log.end_position]
+    # A publisher that leaves early leaves the limit at the end of what it produced.
+    said = evidence.publisher(traffic)
+    if not isinstance(said, Missing):
+        ends.append(said.end_position)
+    stood = np.unique(np.concatenate([[start, *ends], wire.sent.ends]))
+    offence = _misplaced(series, stood, window) or _hurried(series, wire, window, start, ends)
     if offence is not None:
         value, text = offence
         return failed(PUBLISHER, text, traffic.id, evidence=where, position=value)
@@ -121,12 +125,12 @@ def _misplaced(series: Series, stood: NDArray[np.int64], window: int) -> tuple[i
 
 
 def _hurried(
-    series: Series, wire: Wire, window: int, start: int, end: int
+    series: Series, wire: Wire, window: int, start: int, ends: list[int]
 ) -> tuple[int, str] | None:
     """The first sample that is more than a window ahead of what had been sent."""
     times_ns = wire.sent.frames["time_ns"].astype(np.int64)
     sent = known_at(times_ns, np.maximum.accumulate(wire.sent.ends), series.read_before_ns, start)
-    ahead = np.flatnonzero((series.values > sent + window) & (series.values != end))
+    ahead = np.flatnonzero((series.values > sent + window) & ~np.isin(series.values, ends))
     if len(ahead) == 0:
         return None
     at = int(ahead[0])

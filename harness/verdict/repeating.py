@@ -29,8 +29,8 @@ WINDOW_MAX = 128 * 1024
 WINDOWS = 16
 """One answer of a unicast stream brings at most so many windows, each half a term at most."""
 LINGER_NS = 10_000_000
-LINGER_SLACK_NS = 5_000_000
-"""The first answer may leave late by a time slice of the system, and the second may not."""
+LINGER_SLACK_NS = 1_000_000
+"""For the times of a capture."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,11 @@ def _wanted_ends(wire: Wire, found: Answers) -> NDArray[np.int64]:
 
 
 def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A NAK for what was sent again less than 10 ms ago is passed over."""
+    """A NAK for what was sent again less than 10 ms ago is passed over.
+
+    The linger counts from when the sender looked at its clock, and an answer may leave any time
+    later: two may be as near as one likes, but of three the last comes 10 ms behind the first.
+    """
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return could_not_look(SPACED, wire, traffic.id)
@@ -122,18 +126,19 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     asked_at = positions(naks, wire.facts.initial_term_id, wire.facts.term_length)
     asked_ns = naks["time_ns"].astype(np.int64)
     least_ns = LINGER_NS - LINGER_SLACK_NS
-    same = np.flatnonzero((np.diff(found.starts) == 0) & (np.diff(found.times_ns) < least_ns))
-    for at in same.tolist():
-        first_ns, second_ns = int(found.times_ns[at]), int(found.times_ns[at + 1])
+    same = (found.starts[1:-1] == found.starts[:-2]) & (found.starts[2:] == found.starts[:-2])
+    near = found.times_ns[2:] - found.times_ns[:-2] < least_ns
+    for at in np.flatnonzero(same & near).tolist():
+        first_ns, third_ns = int(found.times_ns[at]), int(found.times_ns[at + 2])
         position = int(found.starts[at])
         since_ns = _asked_since_ns(asked_ns[asked_at == position], first_ns)
-        between = (asked_ns > since_ns) & (asked_ns <= second_ns)
+        between = (asked_ns > since_ns) & (asked_ns <= third_ns)
         # A unicast sender remembers its last answer only, and one NAK for elsewhere makes another.
         if (asked_at[between] != position).any():
             continue
         text = (
-            f"position {position} was sent again {second_ns - first_ns} ns after it had been sent "
-            f"again, where {LINGER_NS} lie between two"
+            f"position {position} was sent again three times within {third_ns - first_ns} ns, "
+            f"where {LINGER_NS} lie between two"
         )
         return failed(SPACED, text, traffic.id, evidence=where, position=position)
     text = f"{len(found.starts)} answers, none of them to a NAK that had just been answered"

@@ -8,6 +8,7 @@ sender cannot have known of any other. Of a group, whose windows bind is the cha
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.artifact.frame_class import PAD, SM
 from harness.dissect.frames import DATA_HEADER_LENGTH, Frames
@@ -31,6 +32,29 @@ def status_messages(frames: Frames) -> Frames:
         (frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) == 0)
     ]
     return picked
+
+
+def beyond_any_image(traffic: TrafficCase, told: Frames, frames: Frames) -> NDArray[np.bool_]:
+    """Which frames of a stream come further ahead of what was told last than an image takes any.
+
+    Behind a PAD, of which a window counts the header alone, a sender may be half a term ahead.
+    `told` are all that the receiver's host sent, in the order of time.
+    """
+    beyond = np.zeros(len(frames), dtype=np.bool_)
+    told = status_messages(told)
+    told = told[told["stream_id"] == traffic.stream_id]
+    for session_id in np.unique(told["session_id"]):
+        own = told[told["session_id"] == session_id]
+        is_own = frames["session_id"] == session_id
+        chosen = np.flatnonzero(is_own & (frames["stream_id"] == traffic.stream_id))
+        at = np.searchsorted(own["time_ns"], frames["time_ns"][chosen], side="right") - 1
+        chosen, last = chosen[at >= 0], own[at[at >= 0]]
+        # Numbers of terms come round: their difference is right in 32 bits.
+        terms = frames["term_id"][chosen].astype(np.int32) - last["term_id"].astype(np.int32)
+        offsets = frames["term_offset"][chosen].astype(np.int64) - last["term_offset"]
+        ahead = terms.astype(np.int64) * traffic.term_length + offsets
+        beyond[chosen] = ahead > traffic.term_length // 2
+    return beyond
 
 
 def sends_within_window(evidence: Evidence, traffic: TrafficCase) -> Finding:

@@ -45,6 +45,16 @@ def test_a_row_has_the_sum_of_what_threads_ran_and_the_longest_that_one_waited(p
     }
 
 
+def test_a_thread_that_waited_long_once_hides_no_other(proc):
+    """A driver's main thread waits while it loads, and its agent begins with nothing."""
+    gauge = PressureGauge(7, 5_000_000)
+    for now, waited in enumerate((0, 600, 600)):
+        (proc / "proc/7/task/7/schedstat").write_text("1000 900 3\n")
+        (proc / "proc/7/task/8/schedstat").write_text(f"50 {waited} 1\n")
+        gauge.look(now)
+    assert gauge.pressure().column("wait_ns").tolist() == [900, 1500, 1500]
+
+
 def test_a_process_that_has_gone_keeps_its_last_figures(proc):
     gauge = PressureGauge(7, 5_000_000)
     gauge.look(1)
@@ -93,13 +103,13 @@ def test_a_living_process_is_seen_to_run():
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         deadline_s = time.monotonic() + 20
-        while not sum(run_ns for run_ns, _ in thread_times(process.pid)) > 50_000_000:
+        while not sum(run_ns for run_ns, _ in thread_times(process.pid).values()) > 50_000_000:
             assert time.monotonic() < deadline_s
             time.sleep(0.01)
     finally:
         process.kill()
         process.wait()
-    assert thread_times(process.pid) == []
+    assert thread_times(process.pid) == {}
     assert thread_times(os.getpid())
 
 

@@ -7,7 +7,14 @@ import pytest
 from harness.verdict.accounts import counters_agree_with_packets
 from harness.verdict.evidence import Evidence
 from harness.verdict.outcome import Outcome
-from tests.unit.harness.verdict.made_run import STEP_NS, TRAFFIC, MadeRun, make_run
+from tests.unit.harness.verdict.made_run import (
+    STEP_NS,
+    TERM_LENGTH,
+    TRAFFIC,
+    MadeRun,
+    heartbeat,
+    make_run,
+)
 
 FAIL, PASS = Outcome.FAIL, Outcome.PASS
 SENT = ("a/0", "b/5", "b/7", "a/9")
@@ -104,12 +111,26 @@ def test_heartbeats_count_while_somebody_reads(run):
     beats = [each for each in run.packets["b"] if each.kind == "HEARTBEAT"]
     first_told = min(each.time_ns for each in run.packets["b"] if each.kind == "SM")
     beats[0].time_ns = first_told + STEP_NS // 4
+    beats[0].payload = heartbeat(run.case.traffic[0].initial_position)
     run.values["b/10"] = 0
     finding = by_host(run)["b"]
     assert finding.outcome is FAIL
     assert "1 to 3 heartbeats for an image" in finding.text
     run.values["b/10"] = 1
     assert by_host(run)["b"].outcome is PASS
+
+
+@pytest.mark.parametrize(("ahead", "outcome"), [(0, FAIL), (32, PASS)])
+def test_a_heartbeat_that_an_image_must_refuse_need_not_be_counted(run, ahead, outcome):
+    """Behind a PAD, when its reader stands still: the driver counts it as too far ahead."""
+    beats = [each for each in run.packets["b"] if each.kind == "HEARTBEAT"]
+    told = min(
+        (each for each in run.packets["b"] if each.kind == "SM"), key=lambda each: each.time_ns
+    )
+    position = run.case.traffic[0].initial_position + TERM_LENGTH // 2 + ahead
+    beats[0].time_ns, beats[0].payload = told.time_ns + STEP_NS // 4, heartbeat(position)
+    run.values["b/10"] = 0
+    assert by_host(run)["b"].outcome is outcome
 
 
 def test_nothing_must_be_counted_once_the_reader_has_gone(run):

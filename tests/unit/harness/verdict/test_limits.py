@@ -1,11 +1,19 @@
 """snd-lmt and pub-lmt: where they may be, by what had been told and what had been sent."""
 
+import json
+
 import pytest
 
 from harness.verdict.evidence import Evidence
 from harness.verdict.limits import pub_lmt_follows_snd_pos, snd_lmt_follows_status
 from harness.verdict.outcome import Outcome
-from tests.unit.harness.verdict.made_run import PUBLICATION_WINDOW, WINDOW, MadeRun, make_run
+from tests.unit.harness.verdict.made_run import (
+    PUBLICATION_WINDOW,
+    TRAFFIC,
+    WINDOW,
+    MadeRun,
+    make_run,
+)
 
 
 @pytest.fixture
@@ -79,6 +87,17 @@ def test_a_publisher_limit_that_runs_ahead_is_named(run):
     finding = publisher(run)
     assert finding.outcome is Outcome.FAIL
     assert "had been sent" in finding.text
+
+
+def test_a_publisher_that_leaves_early_leaves_its_limit_where_its_production_ended(run):
+    value = change(run, "pub-lmt", -1, lambda before: before - 32)
+    assert publisher(run).outcome is Outcome.FAIL
+    document = run.folder.host("a").publisher(TRAFFIC).document
+    told = json.loads(document.read_text())
+    for end, outcome in ((value, Outcome.PASS), (value + 32, Outcome.FAIL)):
+        document.write_text(json.dumps({**told, "end_position": end}))
+        found = pub_lmt_follows_snd_pos(Evidence(run.path), run.traffic)
+        assert found.outcome is outcome
 
 
 def test_a_publisher_that_is_not_connected_may_go_as_far_as_its_sender(run):

@@ -63,9 +63,17 @@ def test_setups_go_on_each_interval_until_the_answer(run, after_ns, outcome):
     delay_all_after_setup(run, 5 * INTERVAL_NS // 2)
     opened_ns = first_ns(run, "SETUP")
     if after_ns is not None:
-        for number in (1, 2):
+        for number in range(1, (5 * INTERVAL_NS // 2 - 1) // after_ns + 1):
             setup(run, opened_ns + number * after_ns)
     assert look(run).outcome is outcome
+
+
+def test_a_setup_that_left_late_excuses_the_next_one(run):
+    delay_all_after_setup(run, 5 * INTERVAL_NS // 2)
+    opened_ns = first_ns(run, "SETUP")
+    for after_ns in (190_000_000, 200_000_000):
+        setup(run, opened_ns + after_ns)
+    assert look(run).outcome is Outcome.PASS
 
 
 def test_a_setup_after_the_answer_is_named_unless_asked_for(run):

@@ -1,5 +1,6 @@
 """A pressed host explains what slowness can cause; it excuses no bytes and no broken law."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -89,6 +90,16 @@ def test_a_quota_shuts(run, share, shut):
 def test_a_slow_relay_shuts(run, lag_ns, shut):
     run.links[A_TO_B].lag_ns = {"p50": 10, "p99": lag_ns, "max": 10**9}
     assert [each.about for each in broken(run)] == (["relay"] if shut else [])
+
+
+@pytest.mark.parametrize(("lag_ns", "shut"), [(10**9, False), (10**9 + 1, True)])
+def test_a_relay_that_stood_still_excuses_whoever_was_not_answered(run, lag_ns, shut):
+    run.links[A_TO_B].lag_ns = {"p50": 10, "p99": 20, "max": lag_ns}
+    findings = broken(run)
+    assert bool(findings) == shut
+    if shut:
+        assert "the relay starved: it took 1000000001 ns for a datagram" in findings[0].text
+        assert findings[0].excuses_kinds == OF_A_STARVED_HOST
 
 
 @pytest.mark.parametrize(("ticks", "shut"), [(1, False), (9, True)])
@@ -286,3 +297,16 @@ def test_the_rows_survive_writing_and_reading(run):
     path = run.write()
     stored = Pressure.read(path / "hosts/a/pressure.json")
     assert stored.rows.tolist() == run.pressure["a"]
+
+
+def test_a_wait_that_is_told_when_it_is_over_counts_for_what_came_before(run):
+    """The kernel counts it when the driver runs again, which may be behind the traffic."""
+    starve(run, 0)
+    (traffic,) = (each for each in run.manifest.phases if each.name == "traffic")
+    stop = copy.copy(traffic)
+    stop.name = "stop"
+    run.manifest.phases.append(stop)
+    traffic.ended_ns = START_NS + 60 * QUARTER_NS
+    for row in run.pressure["b"][70:]:
+        row[WAIT] += 30 * QUARTER_NS
+    assert [each.excuses_kinds for each in broken(run)] == [OF_A_STARVED_HOST]
