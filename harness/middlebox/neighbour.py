@@ -60,6 +60,10 @@ def find_neighbour(port: Port, wanted: str, timeout_s: float = TIMEOUT_S) -> byt
             mac = _await_answer(port, wanted, min(deadline, time.monotonic() + RETRY_S))
             if mac is not None:
                 return mac
+        # The time may have passed while this process stood still, and the answer be there.
+        mac = _await_answer(port, wanted, time.monotonic() + RETRY_S)
+        if mac is not None:
+            return mac
     except OSError as error:
         raise PortError(f"interface {port.name}: {error.strerror or error}") from error
     finally:

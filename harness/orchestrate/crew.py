@@ -10,7 +10,6 @@ in a run somebody is started or ended, but for those that its scenario orders ki
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,10 +21,9 @@ from harness.orchestrate.order import Order
 from harness.orchestrate.watch import Watched
 from harness.scenario.archive import Archive
 from harness.scenario.traffic import Traffic
-from harness.uml.boot import INSIDE_VARIABLE
 
-STOP_TIMEOUT_S = 60.0 if INSIDE_VARIABLE in os.environ else 15.0
-"""Longer in a kernel inside a process: one processor, and slow at starting and ending programs."""
+STOP_TIMEOUT_S = 60.0
+"""For a machine that stands still, and for a kernel inside a process, slow at ending programs."""
 
 SUCCESSOR = "#"
 """Between the name of a process and its number, if another had that name before it."""
@@ -67,9 +65,10 @@ class Crew:
     def kill(self, victim: Watched) -> None:
         """End a process without warning, because the scenario says so."""
         victim.asked = True
+        victim.process.kill()
+        # Behind it, since it takes its time, and the scenario says when to kill.
         if victim.role == "driver":
             self._retire_sampler(victim)
-        victim.process.kill()
 
     def restart(self, victim: Watched) -> None:
         """Start the successor of a process that was killed."""
@@ -87,9 +86,9 @@ class Crew:
             self.start_workload(victim.role, host, streams[traffic_id])
 
     def _retire_sampler(self, driver: Watched) -> None:
-        """Have a driver's sampler write down what it knows, and put that aside.
+        """Have a dead driver's sampler write down what it knows, and put that aside.
 
-        Its files are those of the driver that is about to die; the successor's take their place.
+        It holds the driver's files as long as it lives; those of the successor take their place.
         """
         host = driver.name.partition("/")[0]
         self._errors += watch.end(self.on_host(host, "sampler"), STOP_TIMEOUT_S)

@@ -34,7 +34,7 @@ OnMade = Callable[[int, Made], None]
 """Is told the index of an order and what came of it."""
 
 WORKER = worker.__name__
-END_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 400.0
 """Longer than any way back of a run: all its waits for processes to end."""
 
 

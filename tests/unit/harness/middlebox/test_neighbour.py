@@ -4,6 +4,7 @@ import pytest
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import raw
 
+from harness.middlebox import neighbour
 from harness.middlebox.neighbour import arp_answer, arp_request, find_neighbour
 from harness.middlebox.port import Port, PortError, open_port
 
@@ -55,6 +56,12 @@ def test_takes_the_answer_for_the_address_asked():
 def test_asks_until_the_host_answers():
     found = find_neighbour(port(answer("10.64.0.9"), answer("10.64.0.3")), "10.64.0.3")
     assert found == HOST
+
+
+def test_an_answer_that_came_while_this_process_stood_still_is_read(monkeypatch):
+    times_s = iter([0.0, 0.0, 0.0])
+    monkeypatch.setattr(neighbour.time, "monotonic", lambda: next(times_s, 6.0))
+    assert find_neighbour(port(answer("10.64.0.3")), "10.64.0.3") == HOST
 
 
 def test_says_who_did_not_answer():
