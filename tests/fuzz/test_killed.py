@@ -57,7 +57,8 @@ class Witness:
 
 def test_whatever_a_killed_client_held_is_gone_and_nobody_else_is_harmed(tmp_path):
     directory = tmp_path / "aeron"
-    with driver_process(directory) as driver, Aeron(directory) as aeron, ExitStack() as stack:
+    context = ClientContext(dir=directory, driver_timeout_ms=60_000)
+    with driver_process(directory) as driver, Aeron(context=context) as aeron, ExitStack() as stack:
         witness = Witness(aeron)
         # The witness's heartbeat counter comes with its first command, so all of its own are here.
         known = {item.counter_id for item in aeron.counters}
