@@ -113,6 +113,8 @@ def test_a_publisher_stays_open_as_long_as_it_is_told(clock):
 class Image:
     """Counts how often it is polled, and for how much."""
 
+    correlation_id = 1
+
     def __init__(self):
         self.limits = []
 
