@@ -26,6 +26,7 @@ from driver.command.command_type import ErrorCode
 from driver.media.channel_sockets import Sockets, UdpSockets
 from driver.media.name_resolver import SystemResolver
 from driver.media_driver import (
+    at_hand,
     composition,
     conductor_state,
     duty_cycle,
@@ -106,7 +107,9 @@ class MediaDriver:
         """Have every kernel in machine code before anybody hears that there is a driver.
 
         A quantum that is over at once runs nothing, but compiles all, or loads it from the cache.
+        It starts the clock of the duty cycles, so what takes long comes before it.
         """
+        at_hand.load()
         parts, mode = self._parts, self.context.threading_mode
         if mode == SHARED:
             shared_agents.run_all(parts.conductor, parts.sender, parts.receiver, 0)

@@ -14,7 +14,7 @@ import click
 from harness.cli.failure import Failure, one_line
 
 BOOT_S = 180.0
-ENGINE_S = 120.0
+ENGINE_S = 600.0
 RUN_S = 300.0
 """Beside a run's own budget: its processes start an order of magnitude more slowly inside."""
 WARM_UPS = ("harness.warm_up", "driver.warm_up")

@@ -1,34 +1,43 @@
 """A container engine inside: `python -m harness.uml.engine IMAGE VOLUME FOLDER COMMAND...`.
 
-    disk --> control groups --> dockerd --> the image, a volume --> the command --> dockerd ends
-    /dev/ubda                                    |
+    disk --> control groups --> containerd, dockerd --> image, volume --> the command --> the end
+    /dev/ubda                                            |
                                    IMAGE: a file that `docker save` wrote
                                    VOLUME: its name; its files are those of FOLDER, shared with
                                            the machine around
 
 The engine is one of this kernel's own, on an empty disk that nobody keeps. It makes no firewall
-rules: a lab's containers talk to each other over bridges, and to nobody else. Ends with the
-command's exit code, or with 3 if there is no engine. Refuses to know what the command is.
+rules: a lab's containers talk to each other over bridges, and to nobody else. dockerd would start
+containerd itself, but gives it fifteen seconds, which is too little on a slow machine. Ends with
+the command's exit code, or with 3 if there is no engine. Refuses to know what the command is.
 """
 
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
 DISK = "/dev/ubda"
 PLACE = Path("/run/engine")
 SOCKET = "unix:///run/docker.sock"
+CONTAINERD_SOCKET = Path("/run/containerd.sock")
+_CONTAINERD_CONFIG = """\
+version = 2
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+"""
 MODULES = ("ext4", "overlay", "bridge", "veth")
 """Kernel modules beyond what a lab of namespaces needs."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CANNOT_START = 3
-START_S = 60.0
+START_S = 240.0
+"""Each of the two programs has so long to answer."""
 STOP_S = 30.0
 POLL_S = 0.1
 LOG_LINES = 5
@@ -48,7 +57,8 @@ def main(argv: list[str]) -> int:
         signal.signal(number, _leave)
     try:
         _make_room()
-        started.append(_start())
+        started.append(_start_containerd())
+        started.append(_start_dockerd())
         _docker("load", "--quiet", "--input", image)
         bound = ("type=none", "o=bind", f"device={folder}")
         options = [word for each in bound for word in ("--opt", each)]
@@ -58,8 +68,8 @@ def main(argv: list[str]) -> int:
         print(f"windtunnel: no container engine inside: {error}", file=sys.stderr, flush=True)
         return CANNOT_START
     finally:
-        for engine in started:
-            _stop(engine)
+        for serving in reversed(started):
+            _stop(serving)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
@@ -84,27 +94,56 @@ def _make_room() -> None:
         _do("mount", "-t", "cgroup", "-o", name, name, str(_GROUPS / name))
 
 
-def _start() -> subprocess.Popen[bytes]:
-    """Start the engine and wait until it answers."""
-    log = PLACE / "dockerd.log"
+def _start_containerd() -> subprocess.Popen[bytes]:
+    config = PLACE / "containerd.toml"
+    config.write_text(_CONTAINERD_CONFIG)
+    argv = ["containerd", "--config", str(config), "--address", str(CONTAINERD_SOCKET)]
+    argv += ["--root", str(PLACE / "containerd"), "--state", str(PLACE / "containers")]
+    return _start(argv, _containerd_answers)
+
+
+def _start_dockerd() -> subprocess.Popen[bytes]:
     argv = ["dockerd", "--host", SOCKET, "--storage-driver", "overlay2"]
+    argv += ["--containerd", str(CONTAINERD_SOCKET)]
     argv += ["--data-root", str(PLACE / "data"), "--exec-root", str(PLACE / "exec")]
     argv += ["--pidfile", str(PLACE / "pid")]
     argv += ["--bridge", "none", "--iptables=false", "--ip6tables=false"]
+    return _start(argv, _dockerd_answers)
+
+
+def _containerd_answers() -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        return asking.connect_ex(str(CONTAINERD_SOCKET)) == 0
+
+
+def _dockerd_answers() -> bool:
+    asked = ["docker", "--host", SOCKET, "version"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+def _start(argv: list[str], answers: Callable[[], bool]) -> subprocess.Popen[bytes]:
+    """Start a program that serves and wait until it answers; NoEngine has its last words."""
+    name = argv[0]
+    log = PLACE / f"{name}.log"
     with log.open("wb") as output:
         try:
-            engine = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT)
+            serving = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT)
         except OSError as error:
-            raise NoEngine(f"dockerd cannot be started: {error.strerror}") from error
+            raise NoEngine(f"{name} cannot be started: {error.strerror}") from error
     deadline_s = time.monotonic() + START_S
-    while engine.poll() is None and time.monotonic() < deadline_s:
-        asked = ["docker", "--host", SOCKET, "version"]
-        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
-            return engine
+    while serving.poll() is None and time.monotonic() < deadline_s:
+        if answers():
+            return serving
         time.sleep(POLL_S)
-    _stop(engine)
+    code = serving.poll()
+    _stop(serving)
+    problem = (
+        f"ended with exit code {code}"
+        if code is not None
+        else f"did not answer within {START_S:g} s"
+    )
     last = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
-    raise NoEngine(f"dockerd did not answer within {START_S:g} s\n{last}")
+    raise NoEngine(f"{name} {problem}\n{last}")
 
 
 def _run(command: list[str]) -> int:
@@ -120,10 +159,10 @@ def _run(command: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _stop(engine: subprocess.Popen[bytes]) -> None:
-    engine.terminate()
+def _stop(serving: subprocess.Popen[bytes]) -> None:
+    serving.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        engine.wait(STOP_S)
+        serving.wait(STOP_S)
 
 
 def _docker(*words: str) -> None:

@@ -91,7 +91,15 @@ def test_the_cache_can_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert jit.cache_root() == Path("/cache/windtunnel/kernels")
 
 
-def start_package(tmp_path: Path) -> Callable[[], tuple[str, dict[Path, int]]]:
+TWICE_SEVEN = "from driver.caller import twice; print(twice(7))"
+LOADED = """
+from driver.base.jit import load_kept
+from driver.caller import twice
+print(load_kept(twice), len(twice.signatures), sum(twice.stats.cache_misses.values()))
+"""
+
+
+def start_package(tmp_path: Path) -> Callable[..., tuple[str, dict[Path, int]]]:
     """A package with a kernel and its callee; answers how to run it in a process of its own."""
     real = Path(jit.__file__).parents[1]
     shutil.copytree(real / "base", tmp_path / "driver" / "base")
@@ -101,13 +109,13 @@ def start_package(tmp_path: Path) -> Callable[[], tuple[str, dict[Path, int]]]:
     (tmp_path / "driver" / "caller.py").write_text(caller)
     cache = tmp_path / "cache"
 
-    def run() -> tuple[str, dict[Path, int]]:
+    def run(program: str = TWICE_SEVEN) -> tuple[str, dict[Path, int]]:
         environment = {key: value for key, value in os.environ.items() if "NUMBA" not in key}
         # Python itself would serve stale bytecode of a file that changes within a second at one
         # length.
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         answer = subprocess.run(
-            [sys.executable, "-c", "from driver.caller import twice; print(twice(7))"],
+            [sys.executable, "-c", program],
             cwd=tmp_path,
             env=environment | {"WINDTUNNEL_KERNEL_CACHE": str(cache)},
             capture_output=True,
@@ -130,6 +138,13 @@ def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(tmp_path:
     changed, rebuilt = run()
     assert changed == "56"
     assert built.items() < rebuilt.items()
+
+
+def test_what_is_kept_can_be_loaded_before_it_is_called(tmp_path: Path) -> None:
+    run = start_package(tmp_path)
+    assert run(LOADED) == ("0 0 0", {})
+    _, built = run()
+    assert run(LOADED) == ("1 1 0", built)
 
 
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])

@@ -1,5 +1,6 @@
 """The engine inside, with programs in the place of those that would touch the machine."""
 
+import socket
 import stat
 
 import pytest
@@ -24,6 +25,7 @@ def programs(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("SAID", str(tmp_path / "said"))
     monkeypatch.setattr(engine, "PLACE", tmp_path / "engine")
+    monkeypatch.setattr(engine, "CONTAINERD_SOCKET", tmp_path / "containerd.sock")
     monkeypatch.setattr(engine, "_GROUPS", tmp_path / "groups")
     monkeypatch.setattr(engine, "_CONTROLLERS", tmp_path / "controllers")
     (tmp_path / "groups").mkdir()
@@ -34,10 +36,15 @@ def programs(tmp_path, monkeypatch):
         program.write_text(text)
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(str(engine.CONTAINERD_SOCKET))
+    listening.listen()
     for name in ("mke2fs", "mount", "docker"):
         write(name)
-    write("dockerd", OBEYS + "exec sleep 60\n")
-    return write
+    for name in ("containerd", "dockerd"):
+        write(name, OBEYS + "exec sleep 60\n")
+    yield write
+    listening.close()
 
 
 @pytest.fixture(autouse=True)
@@ -75,14 +82,22 @@ def test_an_engine_that_ends_at_once_is_quoted(programs, capfd):
     programs("dockerd", "#!/bin/sh\necho 'no overlay here'\nexit 1\n")
     programs("docker", "#!/bin/sh\nexit 1\n")
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
-    assert "no overlay here" in capfd.readouterr().err
+    assert "dockerd ended with exit code 1\nno overlay here" in capfd.readouterr().err
 
 
 def test_an_engine_that_never_answers_is_given_up(programs, capfd, monkeypatch):
     monkeypatch.setattr(engine, "START_S", 0.3)
     programs("docker", "#!/bin/sh\nexit 1\n")
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
-    assert "did not answer within 0.3 s" in capfd.readouterr().err
+    assert "dockerd did not answer within 0.3 s" in capfd.readouterr().err
+
+
+def test_containerd_comes_first_and_is_given_time(programs, capfd, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine, "START_S", 0.3)
+    engine.CONTAINERD_SOCKET.unlink()
+    assert engine.main(ARGUMENTS) == engine.CANNOT_START
+    assert "containerd did not answer within 0.3 s" in capfd.readouterr().err
+    assert "dockerd" not in (tmp_path / "said").read_text()
 
 
 def test_a_missing_program_is_named(programs, capfd, monkeypatch, tmp_path):
