@@ -34,7 +34,7 @@ TOLD = np.dtype(
     [
         ("fate", "u1"),
         ("is_new", "u1"),  # the frame's bytes came by here for the first time
-        ("extent", "<i4"),  # reordered: frames that came since the first one from behind it
+        ("extent", "<i4"),  # reordered: frames but copies since the first one from behind it
         ("late_ns", "<i8"),  # reordered or sent again: time since its hole was noticed
         ("rebuilt", "<i8"),  # up to where all had come when the event was over
         ("high", "<i8"),  # `hwm` then
@@ -49,6 +49,7 @@ FLOW = np.dtype(
         ("is_known", "<i8"),  # whether those are
         ("rebuilt", "<i8"),  # up to where all came, or was passed over
         ("arrivals", "<i8"),  # frames so far
+        ("places", "<i8"),  # and without copies, which have no place in RFC 4737's order
         ("frames", "<i8", (FATES,)),  # by fate
         ("bytes", "<i8", (FATES,)),  # by fate, of the stream, headers and padding included
         ("naks", "<i8"),
@@ -114,30 +115,45 @@ def _note_disorder(state: Any, told: Any, extent: int) -> None:
 
 
 @kernel
+def _first_ahead(state: Any, order: int) -> int:
+    """How many places ago the first came that was sent later, of those remembered; 0 if none."""
+    for behind in range(min(state["places"] - 1, RECENT_FRAMES), 0, -1):
+        if state["recent_orders"][(state["places"] - behind) % RECENT_FRAMES] > order:
+            return behind
+    return 0
+
+
+@kernel
 def new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, told: Any) -> int:
     """Fate of a frame behind `hwm`: what was sent again may have overtaken it."""
     if not is_believed or order >= state["order"]:
         return FIRST
-    kept = min(state["arrivals"] - 1, RECENT_FRAMES)
-    for behind in range(kept, 0, -1):
-        place = (state["arrivals"] - behind) % RECENT_FRAMES
-        if state["recent_orders"][place] > order:
-            told["late_ns"] = time_ns - state["recent_ns"][place]
-            _note_disorder(state, told, behind)
-            return REORDERED
-    return FIRST
+    behind = _first_ahead(state, order)
+    if behind == 0:
+        return FIRST
+    told["late_ns"] = time_ns - state["recent_ns"][(state["places"] - behind) % RECENT_FRAMES]
+    _note_disorder(state, told, behind)
+    return REORDERED
 
 
 @kernel
-def note_frame(state: Any, time_ns: int, order: int) -> None:
+def note_frame(state: Any, fate: int, time_ns: int, order: int) -> None:
     """A frame came by, and its fate is known."""
-    place = state["arrivals"] % RECENT_FRAMES
+    if fate == DUPLICATE:
+        state["places"] -= 1
+        return
+    place = state["places"] % RECENT_FRAMES
     state["recent_orders"][place], state["recent_ns"][place] = order, time_ns
 
 
 @kernel
-def _fill_by(fate: int, state: Any, gap: Any, time_ns: int, told: Any) -> bool:
-    """A frame filled some of a gap; returns whether its bytes came by here for the first time."""
+def _fill_by(
+    fate: int, state: Any, gap: Any, time_ns: int, order: int, is_order_known: bool, told: Any
+) -> bool:
+    """A frame filled some of a gap; returns whether its bytes came by here for the first time.
+
+    What was sent again may have overtaken it before the frame that showed the gap.
+    """
     # What was asked for again after it had come is not new.
     is_missing = gap["nak_count"] == 0 or gap["filled_bytes"] <= gap["end"] - gap["start"]
     if is_missing and fate == RESENT:
@@ -146,7 +162,13 @@ def _fill_by(fate: int, state: Any, gap: Any, time_ns: int, told: Any) -> bool:
         gap["late_bytes"] += gap["filled_now"]
     told["late_ns"] = time_ns - gap["opened_ns"]
     if fate == REORDERED:
-        _note_disorder(state, told, state["arrivals"] - gap["opened_at"])
+        extent = state["places"] - gap["opened_at"]
+        behind = _first_ahead(state, order) if is_order_known else 0
+        if behind > extent:
+            extent = behind
+            opened_ns = state["recent_ns"][(state["places"] - behind) % RECENT_FRAMES]
+            told["late_ns"] = time_ns - opened_ns
+        _note_disorder(state, told, extent)
     return bool(gap["cause"] == BEFORE_CAPTURE and is_missing)
 
 
@@ -180,4 +202,5 @@ def place(
         remember(gaps[at], order, packet, start, end)
     if filled < 0 or fate == DUPLICATE:
         return fate, False
-    return fate, _fill_by(fate, state, gaps[filled], time_ns, told)
+    is_new = _fill_by(fate, state, gaps[filled], time_ns, order, is_order_known, told)
+    return fate, is_new

@@ -28,13 +28,13 @@ GAP = np.dtype(
         ("is_whole", "<i8"),  # all of it was filled, at least once
         ("cause", "<i8"),
         ("opened_ns", "<i8"),
-        ("opened_at", "<i8"),  # number of the frame that showed it
+        ("opened_at", "<i8"),  # place of the frame that showed it
         ("first_nak_ns", "<i8"),  # 0 if nobody asked
         ("last_nak_ns", "<i8"),
         ("nak_count", "<i8"),
         ("filled_frames", "<i8"),
         ("filled_by", "<i8"),  # number of the event that filled last
-        ("filled_at", "<i8"),  # and of its frame in the flow
+        ("filled_at", "<i8"),  # and the number of its frame in the flow
         ("filled_bytes", "<i8"),
         ("first_filled_ns", "<i8"),  # 0 if no piece was
         ("filled_ns", "<i8"),  # when the last piece was; 0 if none was
@@ -98,7 +98,7 @@ def open_gap(
     gap["flow"], gap["start"], gap["end"], gap["remaining"] = flow, start, end, 0
     gap["cause"], gap["opened_ns"], gap["is_whole"] = cause, time_ns, 0
     gap["first_nak_ns"], gap["last_nak_ns"], gap["nak_count"] = 0, 0, 0
-    gap["opened_at"] = state["arrivals"]
+    gap["opened_at"] = state["places"]
     gap["filled_frames"], gap["filled_bytes"], gap["first_filled_ns"] = 0, 0, 0
     gap["filled_ns"], gap["passed_ns"], gap["filled_by"] = 0, 0, 0
     gap["filled_at"] = -COPY_FRAMES

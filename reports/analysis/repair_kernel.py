@@ -134,6 +134,7 @@ def follow(
             _advance(flow, state, start, end, time_ns, order, gaps, pieces, control)
         else:
             state["arrivals"] += 1
+            state["places"] += 1
             is_new = _advance(flow, state, start, end, time_ns, order, gaps, pieces, control)
             filled = -1
             if control[PIECES]:
@@ -145,7 +146,7 @@ def follow(
                     flow, state, start, end, time_ns, order, is_believed[index], packet, filled,
                     about, gaps, control,
                 )  # fmt: skip
-            note_frame(state, time_ns, order)
+            note_frame(state, fate, time_ns, order)
             about["fate"], about["is_new"] = fate, is_new
             state["frames"][fate] += 1
             state["bytes"][fate] += end - start

@@ -139,3 +139,48 @@ def test_what_was_asked_for_and_came_as_new_was_repaired(tmp_path):
     )
     (gap,) = analyze([str(tmp_path / "made.pcap")]).gaps.to_pylist()
     assert (gap["position"], gap["outcome"]) == (32, "repaired")
+
+
+def copied(packet, *, after):
+    return packet._replace(time_ns=packet.time_ns + after)
+
+
+def test_copies_are_no_places_of_an_order_and_overtake_nothing(tmp_path):
+    """RFC 4737 counts packets, whose copies are not looked at; and so do two points."""
+    packets = in_turn(40)
+    late = packets.pop(30)._replace(time_ns=made.START_NS + 34 * 20_000 + 5_000)
+    copies = [copied(each, after=1_000) for each in packets[30:34]]
+    came = sorted([*packets, *copies, late], key=lambda each: each.time_ns)
+    fates, flow = told_of(tmp_path, *came)
+    assert fates.count("duplicate") == 4
+    assert flow["reordered_frames"] == 1
+    assert flow["reordered_extent_max"] == 4
+
+
+def test_a_copy_is_no_place_before_new_bytes_either(tmp_path):
+    packets = in_turn(40)
+    del packets[30]
+    repair = numbered(41, made.data(32 * 30), 141)
+    overtaken = numbered(42, made.data(32 * 40), 140)
+    again = copied(repair, after=1_000)
+    fates, flow = told_of(tmp_path, *packets, asked(40, 32 * 30, 32), repair, again, overtaken)
+    assert fates[-3:] == ["resent", "duplicate", "reordered"]
+    assert (flow["reordered_extent_max"], flow["reordered_ns_max"]) == (1, 20_000)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_point_and_two_count_the_same_extents(tmp_path, seed):
+    near, far = repaired_link.captures(repaired_link.run(seed))
+    one = fates(tmp_path, "one", far=far)
+    both = [
+        each
+        for each in fates(tmp_path, "both", near=near, far=far)
+        if each["vantage_point"] == "far"
+    ]
+    extents = [
+        (mine["extent_frames"], theirs["extent_frames"])
+        for mine, theirs in zip(one, both, strict=True)
+        if mine["fate"] == theirs["fate"] == "reordered"
+    ]
+    assert extents
+    assert [mine for mine, _ in extents] == [theirs for _, theirs in extents]
