@@ -56,7 +56,7 @@ class Subscriber:
         self._application = Application(
             messages, index, self._progress, traffic.consume, clock_ns, flip_byte=flips_byte
         )
-        self._tap = Tap(frames, clock_ns)
+        self._tap = Tap(frames, traffic.total_bytes, clock_ns)
         self._facts = SubscriberFacts(
             session_id=0,
             stream_id=traffic.stream_id,

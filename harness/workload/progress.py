@@ -19,7 +19,7 @@ class Progress:
     """Counts bytes and prints `progress <bytes>/<total>` now and then."""
 
     def __init__(self, total_bytes: int) -> None:
-        self._total_bytes = total_bytes
+        self.total_bytes = total_bytes
         self._told_s = 0.0
         self.count_bytes = 0
 
@@ -31,4 +31,4 @@ class Progress:
         now_s = time.monotonic()
         if last or now_s - self._told_s >= TELL_S:
             self._told_s = now_s
-            say(f"progress {self.count_bytes}/{self._total_bytes}")
+            say(f"progress {self.count_bytes}/{self.total_bytes}")

@@ -24,6 +24,7 @@ from harness.artifact.application import SubscriberFacts
 from harness.artifact.delivery import DELIVERY
 from harness.artifact.run_dir import SubscriberFiles
 from harness.scenario.pace import FREE, PaceCase
+from harness.workload import runaway
 from harness.workload.merging import read_merged
 from harness.workload.options import FLIP_BYTE, Options
 from harness.workload.pacer import Pacer
@@ -58,6 +59,7 @@ class Application:
         self._messages = messages
         self._index = index
         self._progress = progress
+        self._length_bytes_max = runaway.length_max(progress.total_bytes)
         self._pacer = Pacer(pace)
         self._clock_ns = clock_ns
         self._flip_byte = flip_byte
@@ -74,7 +76,11 @@ class Application:
         return self._ends.pop(image.correlation_id, -1)
 
     def poll(self, image: Image) -> int:
-        """Take what has become readable, unless it rests. Returns how many fragments."""
+        """Take what has become readable, unless it rests. Returns how many fragments.
+
+        Raises SubjectError where there is more than there can be.
+        """
+        runaway.check(image, self._length_bytes_max)
         self._reading = image.correlation_id
         if self._pacer.is_free:
             return image.poll(self._assembler, FRAGMENT_LIMIT)
@@ -177,7 +183,8 @@ def _open_files(
         closing.enter_context(path.open("wb", buffering=BUFFER_BYTES))
         for path in (files.messages, files.index, files.frames)
     )
-    return Application(messages, index, progress, pace, flip_byte=flip_byte), Tap(frames)
+    application = Application(messages, index, progress, pace, flip_byte=flip_byte)
+    return application, Tap(frames, progress.total_bytes)
 
 
 def _wait_for_image(aeron: Aeron, subscription: Subscription, stop: Stop) -> Image:

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from driver.client.image import Image
 from harness.artifact.frame_seen import FRAME_SEEN, HEADER_LENGTH
+from harness.workload import runaway
 
 FRAME_LIMIT = 256
 PAD_TYPE = 0
@@ -24,14 +25,19 @@ assert _RECORD.size == FRAME_SEEN.itemsize
 class Tap:
     """Copies the headers of an image's frames, and sums of their payloads, to a file."""
 
-    def __init__(self, frames: BinaryIO, clock_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, frames: BinaryIO, total_bytes: int, clock_ns: Callable[[], int] = time.time_ns
+    ) -> None:
+        """`total_bytes` are those of the stream's messages."""
         self._frames = frames
+        self._length_bytes_max = runaway.length_max(total_bytes)
         self._clock_ns = clock_ns
         self._now_ns = 0
         self.frame_count = 0
 
     def poll(self, image: Image) -> int:
-        """Write down what has become readable. Returns how many frames."""
+        """Write down what has become readable. Returns how many frames; raises SubjectError."""
+        runaway.check(image, self._length_bytes_max)
         self._now_ns = self._clock_ns()
         return image.poll_frames(self._on_frame, FRAME_LIMIT)
 

@@ -114,6 +114,7 @@ class Image:
     """Counts how often it is polled, and for how much."""
 
     correlation_id = 1
+    join_position = position = 0
 
     def __init__(self):
         self.limits = []
@@ -132,6 +133,8 @@ def test_an_application_that_rests_polls_nothing(tmp_path):
     image = Image()
 
     class Counted:
+        total_bytes = 1
+
         def add(self, length):
             pass
 

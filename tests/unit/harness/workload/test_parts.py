@@ -117,6 +117,7 @@ class Fragments:
 
     def __init__(self, correlation_id, *headers):
         self.correlation_id, self.session_id = correlation_id, 7
+        self.join_position = self.position = 0
         self._headers = headers
 
     def poll(self, handler, limit):

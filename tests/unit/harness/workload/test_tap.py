@@ -32,7 +32,7 @@ def test_every_frame_is_written_down_padding_included(tmp_path):
     end = stream.write(*MESSAGES, *[bytes([n]) * 7_000 for n in range(10)])
     assert end > TERM_LENGTH
     written = io.BytesIO()
-    tap = Tap(written)
+    tap = Tap(written, sum(map(len, MESSAGES)))
     while tap.poll(stream.image):
         pass
     seen = np.frombuffer(written.getvalue(), FRAME_SEEN)
