@@ -11,6 +11,7 @@ repeats what the driver has for itself: the judge shares no code with the judged
 """
 
 import ast
+import fcntl
 import hashlib
 import os
 import sys
@@ -25,6 +26,9 @@ PACKAGES = ("harness", "driver", "reports")
 """Packages whose modules may hold kernels: rooms that run inside a host call the driver's."""
 SOURCE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds the packages; imports are followed below it only."""
+
+LOCK_FILE = "lock"
+"""In each folder of kernels; held by who saves."""
 
 _SETTINGS: Any = numba.config
 _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
@@ -109,5 +113,23 @@ def _compiled(function: _FUNCTION, options: Any) -> _FUNCTION:
     if file.is_relative_to(SOURCE_ROOT):
         _SETTINGS.CACHE_DIR = str(cache_root() / cache_folder(file))
     compile_lazily: Any = numba.njit(**options)
-    compiled: _FUNCTION = compile_lazily(function)
-    return compiled
+    compiled: Any = compile_lazily(function)
+    _save_one_by_one(compiled._cache._cache_file)
+    result: _FUNCTION = compiled
+    return result
+
+
+def _save_one_by_one(kept: Any) -> None:
+    """Let processes that compile builds of one kernel at once take turns to save them.
+
+    numba reads the index, adds to it and writes it back: of two at once one would be forgotten, and
+    the other's entry might lead to the file of the first. Source: numba, `IndexDataCacheFile`.
+    """
+    save, folder = kept.save, Path(kept._cache_path)
+
+    def save_alone(key: Any, data: Any) -> None:
+        with (folder / LOCK_FILE).open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            save(key, data)
+
+    kept.save = save_alone

@@ -13,6 +13,7 @@ serve one for the other. Root: `WINDTUNNEL_KERNEL_CACHE`, else
 `$XDG_CACHE_HOME/windtunnel/kernels`, else `~/.cache/windtunnel/kernels`.
 """
 
+import fcntl
 import hashlib
 import os
 import pickle
@@ -28,6 +29,9 @@ import numba
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 """The folder that holds `driver/`; imports are followed below it only."""
+
+LOCK_FILE = "lock"
+"""In each folder of kernels; held by who saves."""
 
 _SETTINGS: Any = numba.config
 
@@ -137,22 +141,28 @@ def kernel(function: _FUNCTION) -> _FUNCTION:
     compile_lazily: Any = numba.njit(**_OPTIONS)
     compiled: Any = compile_lazily(function)
     _pass_over_damage(compiled._cache._cache_file)
+    _save_one_by_one(compiled._cache._cache_file)
     result: _FUNCTION = compiled
     return result
 
 
 def load_kept(function: Callable[..., object]) -> int:
-    """Load every build of a kernel that is on disk, so that no call waits for it; return how many.
+    """Load every build of a kernel that is on disk, so that no call waits for it.
 
-    Nothing is compiled: what was never called with some types is compiled when it is.
+    What was never called with some types is compiled when it is. Returns how many builds there are.
     """
     if JIT_DISABLED:
         return 0
     compiled: Any = function
-    signatures = [signature for signature, *_ in compiled._cache._cache_file._load_index()]
-    for signature in signatures:
-        compiled.compile(signature)
-    return len(signatures)
+    here = compiled.targetctx.codegen().magic_tuple()
+    try:
+        for signature, made_for, *_ in compiled._cache._cache_file._load_index():
+            if made_for == here:
+                compiled.compile(signature)
+    except OSError:
+        # A disk that fails or is full: whoever calls the kernel will hear of it, if anybody does.
+        pass
+    return len(compiled.overloads)
 
 
 def _pass_over_damage(kept: Any) -> None:
@@ -176,3 +186,19 @@ def _pass_over_damage(kept: Any) -> None:
             return {}
 
     kept.load, kept._load_index = load_or_none, load_index_or_empty
+
+
+def _save_one_by_one(kept: Any) -> None:
+    """Let processes that compile builds of one kernel at once take turns to save them.
+
+    numba reads the index, adds to it and writes it back: of two at once one would be forgotten, and
+    the other's entry might lead to the file of the first. Source: numba, `IndexDataCacheFile`.
+    """
+    save, folder = kept.save, Path(kept._cache_path)
+
+    def save_alone(key: Any, data: Any) -> None:
+        with (folder / LOCK_FILE).open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            save(key, data)
+
+    kept.save = save_alone

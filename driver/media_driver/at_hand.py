@@ -10,7 +10,7 @@ from functools import cache
 
 from driver.base import arith, atomics, handoff, jit
 from driver.cnc import broadcast, counters, ring_buffer
-from driver.logbuffer import descriptor, position
+from driver.logbuffer import descriptor, position, unblocker
 from driver.media_driver import (
     congestion_control,
     network_publication,
@@ -21,6 +21,7 @@ from driver.wire import data
 
 KERNELS = (
     arith.bits_to_shift,
+    atomics.copy,
     atomics.get_i32,
     atomics.put_u8,
     atomics.zero,
@@ -49,6 +50,7 @@ KERNELS = (
     descriptor.put_is_connected_release,
     descriptor.term_length,
     position.of,
+    unblocker.unblock,
     congestion_control.initial_window,
     network_publication.has_unicast_eos_acquire,
     network_publication.set_spies_release,
@@ -56,7 +58,7 @@ KERNELS = (
     subscriber_positions.bounds,
     data.write,
 )
-"""Called by the conductor from Python, for any stream; compiled already if any driver had one."""
+"""Called by the conductor from Python, for any stream; on disk if any driver had one."""
 
 
 @cache

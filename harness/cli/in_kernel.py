@@ -13,7 +13,6 @@ import click
 
 from harness.cli.failure import Failure, one_line
 
-BOOT_S = 180.0
 ENGINE_S = 600.0
 RUN_S = 300.0
 """Beside a run's own budget: its processes start an order of magnitude more slowly inside."""
@@ -91,7 +90,7 @@ def command(
     boot.finish([[sys.executable, "-m", each] for each in WARM_UPS])
     click.echo(f"windtunnel: starting kernel {found.release} from {found.program}", err=True)
     try:
-        ordered = boot.Command(argv, BOOT_S + budget_s, room.disk_bytes, room.modules)
+        ordered = boot.Command(argv, boot.BOOT_TIMEOUT_S + budget_s, room.disk_bytes, room.modules)
         return boot.run(found, ordered)
     except boot.BootError as error:
         raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error

@@ -25,7 +25,7 @@ from harness.orchestrate.host_agent import Message
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.process import tail_of
 
-ANSWER_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 120.0
 POLL_S = 0.01
 _RETRY_S = 0.05
 

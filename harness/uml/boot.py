@@ -29,7 +29,7 @@ MODULES = ("veth", "bridge", "sch_netem")
 INSIDE_VARIABLE = "WINDTUNNEL_KERNEL"
 """Set for the command inside, so that it knows how to be repeated."""
 MEMORY = "2G"
-BOOT_TIMEOUT_S = 60.0
+BOOT_TIMEOUT_S = 180.0
 POLL_S = 0.1
 LOG_LINES = 20
 FOLDER_PREFIX = "windtunnel-uml-"

@@ -12,7 +12,6 @@ containerd itself, but gives it fifteen seconds, which is too little on a slow m
 the command's exit code, or with 3 if there is no engine. Refuses to know what the command is.
 """
 
-import contextlib
 import os
 import signal
 import socket
@@ -39,6 +38,7 @@ CANNOT_START = 3
 START_S = 240.0
 """Each of the two programs has so long to answer."""
 STOP_S = 30.0
+ANSWER_S = 30.0
 POLL_S = 0.1
 LOG_LINES = 5
 _GROUPS = Path("/sys/fs/cgroup")
@@ -65,7 +65,9 @@ def main(argv: list[str]) -> int:
         _docker("volume", "create", *options, volume)
         return _run(command)
     except NoEngine as error:
-        print(f"windtunnel: no container engine inside: {error}", file=sys.stderr, flush=True)
+        deaths = [_death_of(each) for each in started if each.poll() is not None]
+        told = "\n".join([str(error), *deaths])
+        print(f"windtunnel: no container engine inside: {told}", file=sys.stderr, flush=True)
         return CANNOT_START
     finally:
         for serving in reversed(started):
@@ -118,32 +120,57 @@ def _containerd_answers() -> bool:
 
 def _dockerd_answers() -> bool:
     asked = ["docker", "--host", SOCKET, "version"]
-    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    try:
+        done = subprocess.run(asked, capture_output=True, timeout=ANSWER_S, check=False)
+    except subprocess.TimeoutExpired:
+        # It listens before it is ready to answer.
+        return False
+    except OSError as error:
+        raise NoEngine(f"docker cannot be started: {error.strerror}") from error
+    return done.returncode == 0
 
 
 def _start(argv: list[str], answers: Callable[[], bool]) -> subprocess.Popen[bytes]:
     """Start a program that serves and wait until it answers; NoEngine has its last words."""
     name = argv[0]
-    log = PLACE / f"{name}.log"
-    with log.open("wb") as output:
+    with (PLACE / f"{name}.log").open("wb") as output:
         try:
             serving = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT)
         except OSError as error:
             raise NoEngine(f"{name} cannot be started: {error.strerror}") from error
-    deadline_s = time.monotonic() + START_S
-    while serving.poll() is None and time.monotonic() < deadline_s:
-        if answers():
+    try:
+        if _wait_until(serving, answers):
             return serving
-        time.sleep(POLL_S)
-    code = serving.poll()
+        code = serving.poll()
+    except BaseException:
+        _stop(serving)
+        raise
     _stop(serving)
-    problem = (
-        f"ended with exit code {code}"
-        if code is not None
-        else f"did not answer within {START_S:g} s"
-    )
-    last = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
-    raise NoEngine(f"{name} {problem}\n{last}")
+    late = f"did not answer within {START_S:g} s"
+    raise NoEngine(f"{name} {late}\n{_last_words(name)}" if code is None else _death_of(serving))
+
+
+def _wait_until(serving: subprocess.Popen[bytes], answers: Callable[[], bool]) -> bool:
+    """Whether it answers before it ends or its time is over; it is asked at least once."""
+    deadline_s = time.monotonic() + START_S
+    while serving.poll() is None:
+        if answers():
+            return True
+        if time.monotonic() > deadline_s:
+            break
+        time.sleep(POLL_S)
+    return False
+
+
+def _death_of(serving: subprocess.Popen[bytes]) -> str:
+    assert isinstance(serving.args, list)
+    name = str(serving.args[0])
+    return f"{name} ended with exit code {serving.returncode}\n{_last_words(name)}"
+
+
+def _last_words(name: str) -> str:
+    text = (PLACE / f"{name}.log").read_text(errors="replace")
+    return "\n".join(text.splitlines()[-LOG_LINES:])
 
 
 def _run(command: list[str]) -> int:
@@ -161,8 +188,11 @@ def _run(command: list[str]) -> int:
 
 def _stop(serving: subprocess.Popen[bytes]) -> None:
     serving.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
         serving.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        serving.kill()
+        serving.wait()
 
 
 def _docker(*words: str) -> None:

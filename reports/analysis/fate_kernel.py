@@ -49,7 +49,10 @@ FLOW = np.dtype(
         ("is_known", "<i8"),  # whether those are
         ("rebuilt", "<i8"),  # up to where all came, or was passed over
         ("arrivals", "<i8"),  # frames so far
-        ("places", "<i8"),  # and without copies, which have no place in RFC 4737's order
+        (
+            "places",
+            "<i8",
+        ),  # and without copies, which have none in RFC 4737's order; the next place
         ("frames", "<i8", (FATES,)),  # by fate
         ("bytes", "<i8", (FATES,)),  # by fate, of the stream, headers and padding included
         ("naks", "<i8"),
@@ -117,7 +120,7 @@ def _note_disorder(state: Any, told: Any, extent: int) -> None:
 @kernel
 def _first_ahead(state: Any, order: int) -> int:
     """How many places ago the first came that was sent later, of those remembered; 0 if none."""
-    for behind in range(min(state["places"] - 1, RECENT_FRAMES), 0, -1):
+    for behind in range(min(state["places"], RECENT_FRAMES), 0, -1):
         if state["recent_orders"][(state["places"] - behind) % RECENT_FRAMES] > order:
             return behind
     return 0
@@ -139,11 +142,10 @@ def new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, told: Any
 @kernel
 def note_frame(state: Any, fate: int, time_ns: int, order: int) -> None:
     """A frame came by, and its fate is known."""
-    if fate == DUPLICATE:
-        state["places"] -= 1
-        return
-    place = state["places"] % RECENT_FRAMES
-    state["recent_orders"][place], state["recent_ns"][place] = order, time_ns
+    if fate != DUPLICATE:
+        place = state["places"] % RECENT_FRAMES
+        state["recent_orders"][place], state["recent_ns"][place] = order, time_ns
+        state["places"] += 1
 
 
 @kernel

@@ -28,7 +28,7 @@ GAP = np.dtype(
         ("is_whole", "<i8"),  # all of it was filled, at least once
         ("cause", "<i8"),
         ("opened_ns", "<i8"),
-        ("opened_at", "<i8"),  # place of the frame that showed it
+        ("opened_at", "<i8"),  # place of the first frame behind it
         ("first_nak_ns", "<i8"),  # 0 if nobody asked
         ("last_nak_ns", "<i8"),
         ("nak_count", "<i8"),

@@ -134,7 +134,6 @@ def follow(
             _advance(flow, state, start, end, time_ns, order, gaps, pieces, control)
         else:
             state["arrivals"] += 1
-            state["places"] += 1
             is_new = _advance(flow, state, start, end, time_ns, order, gaps, pieces, control)
             filled = -1
             if control[PIECES]:

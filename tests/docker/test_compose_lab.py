@@ -18,7 +18,7 @@ from harness.topology import model
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 
 PORT = 24325
-WAIT_S = 30.0
+WAIT_S = 150.0
 JUMBO_BYTES = 8192
 
 RECEIVER = f"""

@@ -14,9 +14,10 @@ def words(start, end):
 
 
 class Gap:
-    def __init__(self, start, end, time_ns, cause, order=None):
+    def __init__(self, start, end, time_ns, cause, place, order=None):
         self.start, self.end, self.cause = start, end, cause
         self.open = words(start, end)
+        self.opened_at = place
         self.opened_ns, self.naks = time_ns, 0
         self.filled_ns = self.passed_ns = None
         self.is_whole = False
@@ -44,14 +45,14 @@ class Gap:
 
 
 def follow(events, sent=None):
-    """(fate of each frame, rows of the gaps, messages' worth of new frames)."""
+    """(fate of each frame, rows of the gaps, how many frames were new, extent of each frame)."""
     low = hwm = newest = None
-    gaps, fates, came, new_count = [], [], [], 0
+    gaps, fates, came, extents, new_count = [], [], [], [], 0
     for (kind, time_ns, start, end), (order, is_believed, packet) in zip(
         events, sent or [(None, False, None)] * len(events), strict=True
     ):
         if kind == "nak":
-            _ask(gaps, hwm, time_ns, start, end, newest)
+            _ask(gaps, hwm, time_ns, start, end, newest, len(came))
             continue
         if kind == "status":
             for gap in gaps:
@@ -63,14 +64,15 @@ def follow(events, sent=None):
             low, hwm, is_first = start, end, True
         else:
             if start > hwm and not any(gap.open & words(hwm, start) for gap in gaps):
-                gaps.append(Gap(hwm, start, time_ns, BEFORE, order))
+                gaps.append(Gap(hwm, start, time_ns, BEFORE, len(came), order))
             is_first = end > hwm
             hwm = max(hwm, end)
         if kind == "frame":
             touched = _fill(gaps, time_ns, len(fates), start, end)
+            extent = 0
             if is_first:
-                is_overtaken = is_believed and any(other > order for other in came if other)
-                fate, is_new = ("reordered" if is_overtaken else "first"), True
+                extent = _first_ahead(came, order) if is_believed else 0
+                fate, is_new = ("reordered" if extent else "first"), True
             elif not touched and end <= low:
                 fate, is_new = "earlier", True
             else:
@@ -79,12 +81,31 @@ def follow(events, sent=None):
                 told = touched, is_here, len(fates), start, end, has_copies
                 sending = order, is_believed, packet, newest
                 fate, is_new = _place(*told, *sending)
+                if touched and fate == "reordered":
+                    gap = _best(touched)
+                    known = is_believed and gap.order is not None
+                    ahead = _first_ahead(came, order) if known else 0
+                    extent = max(len(came) - gap.opened_at, ahead)
             fates.append(fate)
-            came.append(order)
+            extents.append(extent)
+            if fate != "duplicate":
+                came.append(order)
             new_count += is_new
         if order is not None and (newest is None or order > newest[0]):
             newest = order, packet
-    return fates, [gap.row() for gap in gaps], new_count
+    return fates, [gap.row() for gap in gaps], new_count, extents
+
+
+def _first_ahead(came, order):
+    """How far back the first of the last 64 frames is that was sent later; 0 if none was."""
+    ahead = [len(came) - at for at, other in enumerate(came) if other and other > order]
+    return max([each for each in ahead if each <= 64], default=0)
+
+
+def _best(touched):
+    """The gap that counts: one that was asked for, whose bytes are new here, the oldest."""
+    asked = [gap for gap in touched if gap.naks] or touched
+    return ([gap for gap in asked if gap.cause == BEFORE] or asked)[0]
 
 
 def _place(
@@ -92,7 +113,7 @@ def _place(
 ):  # fmt: skip
     """Fate of a frame below the highest, and whether its bytes are new."""
     asked = [gap for gap in touched if gap.naks]
-    best = ([gap for gap in asked or touched if gap.cause == BEFORE] or asked or touched)[:1]
+    best = [_best(touched)] if touched else []
     found = best or (is_here[:1] if is_believed else [])
     is_newest = is_believed and newest is not None and (order > newest[0] or packet == newest[1])
     if is_believed and not found:
@@ -163,14 +184,14 @@ def _fill(gaps, time_ns, number, start, end):
     return touched
 
 
-def _ask(gaps, hwm, time_ns, start, end, newest):
+def _ask(gaps, hwm, time_ns, start, end, newest, place):
     if end <= start:
         return
     matched = [gap for gap in gaps if gap.start < end and gap.end > start]
     if not matched:
         seen = hwm is not None and end <= hwm
         order = newest[0] if seen and newest else None
-        gap = Gap(start, end, time_ns, BEHIND if seen else BEFORE, order)
+        gap = Gap(start, end, time_ns, BEHIND if seen else BEFORE, place, order)
         gap.naks = 1
         gaps.append(gap)
         return

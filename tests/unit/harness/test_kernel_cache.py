@@ -1,5 +1,6 @@
 """Compiled code is kept per module and per content: a change is never served stale."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -7,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.kernel import cache_folder, cache_root, imported_files, reachable_files
+from harness.kernel import (
+    LOCK_FILE,
+    _save_one_by_one,
+    cache_folder,
+    cache_root,
+    imported_files,
+    reachable_files,
+)
 
 LEAF = "from harness.kernel import kernel\n\n\n@kernel\ndef leaf(x):\n    return x + {value}\n"
 TOP = (
@@ -110,6 +118,7 @@ def test_a_change_is_never_served_stale(tree, tmp_path):
     cache = tmp_path / "cache"
     assert run(tree, cache) == "20"
     built = sorted(cache.rglob("*.nbc"))
+    assert {path.parent / LOCK_FILE for path in built} == set(cache.rglob(LOCK_FILE))
     assert built
     assert run(tree, cache) == "20"
     assert sorted(cache.rglob("*.nbc")) == built
@@ -121,3 +130,28 @@ def test_without_compiling_kernels_are_plain_python(tree, tmp_path):
     cache = tmp_path / "cache"
     assert run(tree, cache, NUMBA_DISABLE_JIT="1") == "20"
     assert not cache.exists()
+
+
+class Kept:
+    """In numba's place: asks while it saves whether anybody else could save now."""
+
+    def __init__(self, folder):
+        self._cache_path = str(folder)
+        self.could_others = []
+
+    def save(self, key, data):
+        with Path(self._cache_path, LOCK_FILE).open("rb") as other:
+            try:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.could_others.append(False)
+            else:
+                self.could_others.append(True)
+
+
+def test_processes_save_builds_one_at_a_time(tmp_path):
+    kept = Kept(tmp_path)
+    _save_one_by_one(kept)
+    kept.save("key", "data")
+    kept.save("key", "data")
+    assert kept.could_others == [False, False]

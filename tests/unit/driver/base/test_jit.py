@@ -1,5 +1,6 @@
 """Machine code is kept on disk, never served stale, and never made twice."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -133,6 +134,7 @@ def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(tmp_path:
     first, built = run()
     assert first == "42"
     assert built
+    assert {path.parent / jit.LOCK_FILE for path in built} == set(tmp_path.rglob(jit.LOCK_FILE))
     assert run() == (first, built)
     (tmp_path / "driver" / "callee.py").write_text(CALLEE.format(factor=4))
     changed, rebuilt = run()
@@ -164,3 +166,28 @@ def test_a_build_for_a_type_that_nobody_knows_any_more_is_passed_over(tmp_path: 
         assert b"numba.core.types" in content
         path.write_bytes(content.replace(b"numba.core.types", b"numba.gone.types"))
     assert run()[0] == "42"
+
+
+class Kept:
+    """In numba's place: asks while it saves whether anybody else could save now."""
+
+    def __init__(self, folder: Path) -> None:
+        self._cache_path = str(folder)
+        self.could_others: list[bool] = []
+
+    def save(self, key: str, data: str) -> None:
+        with Path(self._cache_path, jit.LOCK_FILE).open("rb") as other:
+            try:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.could_others.append(False)
+            else:
+                self.could_others.append(True)
+
+
+def test_processes_save_builds_one_at_a_time(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    jit._save_one_by_one(kept)
+    kept.save("key", "data")
+    kept.save("key", "data")
+    assert kept.could_others == [False, False]

@@ -1,7 +1,10 @@
 """The engine inside, with programs in the place of those that would touch the machine."""
 
+import shutil
 import socket
 import stat
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +28,6 @@ def programs(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("SAID", str(tmp_path / "said"))
     monkeypatch.setattr(engine, "PLACE", tmp_path / "engine")
-    monkeypatch.setattr(engine, "CONTAINERD_SOCKET", tmp_path / "containerd.sock")
     monkeypatch.setattr(engine, "_GROUPS", tmp_path / "groups")
     monkeypatch.setattr(engine, "_CONTROLLERS", tmp_path / "controllers")
     (tmp_path / "groups").mkdir()
@@ -36,15 +38,19 @@ def programs(tmp_path, monkeypatch):
         program.write_text(text)
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
+    # Addresses of sockets are short, those of pytest's folders need not be.
+    place = tempfile.mkdtemp(prefix="wt-")
+    monkeypatch.setattr(engine, "CONTAINERD_SOCKET", Path(place) / "socket")
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(engine.CONTAINERD_SOCKET))
     listening.listen()
     for name in ("mke2fs", "mount", "docker"):
         write(name)
     for name in ("containerd", "dockerd"):
-        write(name, OBEYS + "exec sleep 60\n")
+        write(name, OBEYS + "exec /bin/sleep 60\n")
     yield write
     listening.close()
+    shutil.rmtree(place)
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +110,28 @@ def test_a_missing_program_is_named(programs, capfd, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
     assert "mke2fs cannot be started: No such file" in capfd.readouterr().err
+
+
+def test_containerd_that_dies_later_is_quoted_beside_dockerd(programs, capfd):
+    programs(
+        "containerd",
+        OBEYS + "while ! [ -e $SAID.asked ]; do sleep 0.01; done; echo 'no memory'; exit 9\n",
+    )
+    programs("dockerd", OBEYS + ">$SAID.asked; sleep 0.5; echo 'no containerd'; exit 1\n")
+    programs("docker", "#!/bin/sh\nexit 1\n")
+    assert engine.main(ARGUMENTS) == engine.CANNOT_START
+    told = capfd.readouterr().err
+    assert "dockerd ended with exit code 1\nno containerd" in told
+    assert "containerd ended with exit code 9\nno memory" in told
+
+
+def test_a_missing_docker_is_named_and_nothing_is_left_running(
+    programs, capfd, tmp_path, monkeypatch
+):
+    (tmp_path / "bin" / "docker").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    programs("dockerd", OBEYS + 'echo $$ >"$SAID.pid"; exec /bin/sleep 60\n')
+    assert engine.main(ARGUMENTS) == engine.CANNOT_START
+    assert "docker cannot be started: No such file" in capfd.readouterr().err
+    pid = tmp_path / "said.pid"
+    assert not pid.exists() or not Path(f"/proc/{pid.read_text().strip()}").exists()

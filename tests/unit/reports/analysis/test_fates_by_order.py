@@ -184,3 +184,13 @@ def test_one_point_and_two_count_the_same_extents(tmp_path, seed):
     ]
     assert extents
     assert [mine for mine, _ in extents] == [theirs for _, theirs in extents]
+
+
+def test_what_a_heartbeat_showed_is_counted_from_the_next_frame_on(tmp_path):
+    packets = in_turn(40)
+    late = packets.pop(39)._replace(time_ns=made.START_NS + 45 * 20_000)
+    heartbeat = numbered(41, made.heartbeat(32 * 40), 141)
+    behind = [numbered(at, made.data(32 * (at - 2)), 100 + at) for at in (42, 43)]
+    fates, flow = told_of(tmp_path, *packets, heartbeat, *behind, late)
+    assert fates[-1] == "reordered"
+    assert flow["reordered_extent_max"] == 2

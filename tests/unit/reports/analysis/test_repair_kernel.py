@@ -1,7 +1,7 @@
 """The kernel that follows a stream agrees with a naive one that knows every word."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reports.analysis import gap_kernel
@@ -21,13 +21,13 @@ def follow(
 ):  # fmt: skip
     """(fates of frames, rows of gaps, flow states, control) of events of flow 0, or as told.
 
-    With `tells_news` also how many frames were new.
+    With `tells_news` also how many frames were new, and the extent of each.
     """
     states = np.zeros(3, dtype=FLOW)
     gaps = np.zeros(len(events) + 1, dtype=gap_kernel.GAP)
     pieces = np.zeros(pieces_max, dtype=gap_kernel.PIECE)
     control = np.zeros(gap_kernel.CONTROLS, dtype=np.int64)
-    names, news = [], 0
+    names, extents, news = [], [], 0
     for first in range(0, len(events), at_once):
         part = events[first : first + at_once]
         order = (sent or [(None, False, None)] * len(events))[first : first + at_once]
@@ -50,13 +50,15 @@ def follow(
         )
         news += int(told["is_new"].sum())
         names += [FATE_NAMES[fate] for fate in told["fate"] if fate != NO_FATE]
+        extents += told["extent"][told["fate"] != NO_FATE].tolist()
     rows = []
     for gap in gaps[: control[gap_kernel.GAPS]]:
         outcome = gap_row(gap)["outcome"]
         cause = CAUSES[gap["cause"]]
         naks, opened_ns = int(gap["nak_count"]), int(gap["opened_ns"])
         rows.append((int(gap["start"]), int(gap["end"]), cause, naks, outcome, opened_ns))
-    return (names, rows, states, control, news) if tells_news else (names, rows, states, control)
+    found = names, rows, states, control
+    return (*found, news, extents) if tells_news else found
 
 
 WORDS = st.integers(0, 24)
@@ -83,10 +85,8 @@ def timed(raw):
 @given(EVENTS)
 def test_agrees_with_the_naive_twin(raw):
     events = timed(raw)
-    names, rows, _, control, news = follow(events, tells_news=True)
-    expected = naive.follow(events)
-    assert (names, rows) == expected[:2]
-    assert news == expected[2]
+    names, rows, _, control, news, extents = follow(events, tells_news=True)
+    assert (names, rows, news, extents) == naive.follow(events)
     assert control[gap_kernel.LOST_TRACK] == 0
 
 
@@ -107,12 +107,16 @@ def told_of(events, raw):
     ]
 
 
+@example(
+    [("frame", 0, 1), ("frame", 0, 1), ("frame", 1, 1)],
+    [(1, 1, 1), (5, 0, 2), (3, 1, 3)],
+)
 @given(EVENTS, SENT)
 def test_agrees_with_the_naive_twin_where_the_order_of_sending_is_known(raw, sending):
     events = timed(raw)
     sent = told_of(events, sending)
-    names, rows, _, _, news = follow(events, tells_news=True, sent=sent)
-    assert (names, rows, news) == naive.follow(events, sent)
+    names, rows, _, _, news, extents = follow(events, tells_news=True, sent=sent)
+    assert (names, rows, news, extents) == naive.follow(events, sent)
 
 
 @given(EVENTS, SENT, st.integers(1, 5))
