@@ -9,6 +9,7 @@ from harness.orchestrate.compose_file import REPOSITORY
 from harness.orchestrate.lab import LabError
 
 BUILD_TIMEOUT_S = 900
+"""Of one image; the first test that wants one waits for it within its own time."""
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from harness.verdict.recording import EQUAL
 from tests.netns.test_archives import SCENARIOS
 from tests.soundness import assert_sound
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 FLAGS_AT = 5
 
 

@@ -15,7 +15,7 @@ from harness.orchestrate.containers import ComposeLab
 from harness.orchestrate.lab import MID, LabError
 from harness.topology import model
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
 PORT = 24325
 WAIT_S = 150.0

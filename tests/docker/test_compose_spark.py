@@ -12,7 +12,7 @@ import pytest
 from harness.orchestrate.compose_file import REPOSITORY
 from tests.golden.reader import GOLDEN
 
-pytestmark = [pytest.mark.docker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 RUN_TIMEOUT_S = 600
 CAPTURE = "loss-reliable"

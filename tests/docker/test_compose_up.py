@@ -14,7 +14,7 @@ from harness.artifact.suite import Suite
 from harness.orchestrate.compose_file import REPOSITORY
 from tests.soundness import assert_sound
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
 RUN_TIMEOUT_S = 600
 SCENARIO = "loss/reliable-2pct"

@@ -17,7 +17,7 @@ from tests.netns import test_real_aeron
 from tests.soundness import assert_sound
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
-pytestmark = [pytest.mark.docker, pytest.mark.peer, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.peer, pytest.mark.timeout(1800)]
 
 REAL_AERON = test_real_aeron.REAL_AERON
 LIBRARIES = "libraries"

@@ -5,6 +5,8 @@ term. Then the whole file of the publication is compared: terms, tails, metadata
 but the ids below, and those are pinned or listed.
 """
 
+import time
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,8 @@ LENGTHS = (0, 1, 31, 32, 1_376, 1_377, 5_000, 8_192, 100, 7_777)
 CORRELATION_ID = slice(256, 264)
 """How many commands the driver had seen before. All other bytes are equal."""
 RANDOM = (CORRELATION_ID,)
-LOOKS_MIN, LOOKS_MAX = 500, 20_000
+SETTLED_S, UNEQUAL_S = 2.0, 30.0
+"""How long nothing changed in a log that has settled; when a log will not become as expected."""
 
 
 def channel():
@@ -95,16 +98,20 @@ def make_log(folder, driver, client, *, is_exclusive, unlike, expected=None):
         write_all(publication, reading.poll, is_real=is_real, is_exclusive=is_exclusive)
         until(lambda: reading.poll() or reading.position == publication.position, "reading")
         assert publication.position > TERM_LENGTH
-        logs = []
+        log, since_s = file_of(directory, unlike), time.monotonic()
 
         def is_settled():
-            logs.append(file_of(directory, unlike))
+            nonlocal log, since_s
+            before, log = log, file_of(directory, unlike)
+            past_s = time.monotonic() - since_s
             if expected is not None:
-                return np.array_equal(logs[-1], expected) or len(logs) > LOOKS_MAX
-            return len(logs) > LOOKS_MIN and np.array_equal(logs[-1], logs[-LOOKS_MIN])
+                return np.array_equal(log, expected) or past_s > UNEQUAL_S
+            if not np.array_equal(log, before):
+                since_s = time.monotonic()
+            return past_s > SETTLED_S and np.array_equal(log, before)
 
         until(is_settled, "the log to settle")
-        return logs[-1]
+        return log
 
 
 @pytest.mark.parametrize("is_exclusive", [True, False], ids=["exclusive", "concurrent"])
