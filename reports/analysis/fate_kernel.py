@@ -35,7 +35,10 @@ TOLD = np.dtype(
         ("fate", "u1"),
         ("is_new", "u1"),  # the frame's bytes came by here for the first time
         ("extent", "<i4"),  # reordered: frames but copies since the first one from behind it
-        ("late_ns", "<i8"),  # reordered or sent again: time since its hole was noticed
+        (
+            "late_ns",
+            "<i8",
+        ),  # reordered: time since it was overtaken; else since its hole was noticed
         ("rebuilt", "<i8"),  # up to where all had come when the event was over
         ("high", "<i8"),  # `hwm` then
     ]
@@ -49,10 +52,7 @@ FLOW = np.dtype(
         ("is_known", "<i8"),  # whether those are
         ("rebuilt", "<i8"),  # up to where all came, or was passed over
         ("arrivals", "<i8"),  # frames so far
-        (
-            "places",
-            "<i8",
-        ),  # and without copies, which have none in RFC 4737's order; the next place
+        ("places", "<i8"),  # and without copies, which have none in RFC 4737's order
         ("frames", "<i8", (FATES,)),  # by fate
         ("bytes", "<i8", (FATES,)),  # by fate, of the stream, headers and padding included
         ("naks", "<i8"),
@@ -127,6 +127,12 @@ def _first_ahead(state: Any, order: int) -> int:
 
 
 @kernel
+def _came_ns(state: Any, behind: int) -> int:
+    """When the frame came that is so many places back."""
+    return int(state["recent_ns"][(state["places"] - behind) % RECENT_FRAMES])
+
+
+@kernel
 def new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, told: Any) -> int:
     """Fate of a frame behind `hwm`: what was sent again may have overtaken it."""
     if not is_believed or order >= state["order"]:
@@ -134,7 +140,7 @@ def new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, told: Any
     behind = _first_ahead(state, order)
     if behind == 0:
         return FIRST
-    told["late_ns"] = time_ns - state["recent_ns"][(state["places"] - behind) % RECENT_FRAMES]
+    told["late_ns"] = time_ns - _came_ns(state, behind)
     _note_disorder(state, told, behind)
     return REORDERED
 
@@ -168,8 +174,7 @@ def _fill_by(
         behind = _first_ahead(state, order) if is_order_known else 0
         if behind > extent:
             extent = behind
-            opened_ns = state["recent_ns"][(state["places"] - behind) % RECENT_FRAMES]
-            told["late_ns"] = time_ns - opened_ns
+            told["late_ns"] = time_ns - _came_ns(state, behind)
         _note_disorder(state, told, extent)
     return bool(gap["cause"] == BEFORE_CAPTURE and is_missing)
 

@@ -106,9 +106,10 @@ def make_log(folder, driver, client, *, is_exclusive, unlike, expected=None):
             past_s = time.monotonic() - since_s
             if expected is not None:
                 return np.array_equal(log, expected) or past_s > UNEQUAL_S
-            if not np.array_equal(log, before):
+            is_same = np.array_equal(log, before)
+            if not is_same:
                 since_s = time.monotonic()
-            return past_s > SETTLED_S and np.array_equal(log, before)
+            return is_same and past_s > SETTLED_S
 
         until(is_settled, "the log to settle")
         return log

@@ -1,6 +1,5 @@
 """Compiled code is kept per module and per content: a change is never served stale."""
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from harness.kernel import (
     imported_files,
     reachable_files,
 )
+from tests.stand_ins.kept_builds import Kept
 
 LEAF = "from harness.kernel import kernel\n\n\n@kernel\ndef leaf(x):\n    return x + {value}\n"
 TOP = (
@@ -132,25 +132,8 @@ def test_without_compiling_kernels_are_plain_python(tree, tmp_path):
     assert not cache.exists()
 
 
-class Kept:
-    """In numba's place: asks while it saves whether anybody else could save now."""
-
-    def __init__(self, folder):
-        self._cache_path = str(folder)
-        self.could_others = []
-
-    def save(self, key, data):
-        with Path(self._cache_path, LOCK_FILE).open("rb") as other:
-            try:
-                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.could_others.append(False)
-            else:
-                self.could_others.append(True)
-
-
 def test_processes_save_builds_one_at_a_time(tmp_path):
-    kept = Kept(tmp_path)
+    kept = Kept(tmp_path, LOCK_FILE)
     _save_one_by_one(kept)
     kept.save("key", "data")
     kept.save("key", "data")

@@ -1,6 +1,5 @@
 """Machine code is kept on disk, never served stale, and never made twice."""
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from driver.base import jit
+from tests.stand_ins.kept_builds import Kept
 
 CALLEE = """
 from driver.base.jit import kernel
@@ -168,25 +168,8 @@ def test_a_build_for_a_type_that_nobody_knows_any_more_is_passed_over(tmp_path: 
     assert run()[0] == "42"
 
 
-class Kept:
-    """In numba's place: asks while it saves whether anybody else could save now."""
-
-    def __init__(self, folder: Path) -> None:
-        self._cache_path = str(folder)
-        self.could_others: list[bool] = []
-
-    def save(self, key: str, data: str) -> None:
-        with Path(self._cache_path, jit.LOCK_FILE).open("rb") as other:
-            try:
-                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.could_others.append(False)
-            else:
-                self.could_others.append(True)
-
-
 def test_processes_save_builds_one_at_a_time(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
+    kept = Kept(tmp_path, jit.LOCK_FILE)
     jit._save_one_by_one(kept)
     kept.save("key", "data")
     kept.save("key", "data")

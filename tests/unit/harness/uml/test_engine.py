@@ -115,9 +115,16 @@ def test_a_missing_program_is_named(programs, capfd, monkeypatch, tmp_path):
 def test_containerd_that_dies_later_is_quoted_beside_dockerd(programs, capfd):
     programs(
         "containerd",
-        OBEYS + "while ! [ -e $SAID.asked ]; do sleep 0.01; done; echo 'no memory'; exit 9\n",
+        OBEYS + "echo $$ >$SAID.pid; until [ -e $SAID.asked ]; do sleep 0.01; done\n"
+        "echo 'no memory'; exit 9\n",
     )
-    programs("dockerd", OBEYS + ">$SAID.asked; sleep 0.5; echo 'no containerd'; exit 1\n")
+    # Nobody has waited for the dead one yet when this one ends.
+    programs(
+        "dockerd",
+        OBEYS + ">$SAID.asked; until [ -s $SAID.pid ]; do sleep 0.01; done\n"
+        "until grep -q '^State:.Z' /proc/$(cat $SAID.pid)/status; do sleep 0.01; done\n"
+        "echo 'no containerd'; exit 1\n",
+    )
     programs("docker", "#!/bin/sh\nexit 1\n")
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
     told = capfd.readouterr().err
