@@ -44,6 +44,7 @@ class UdpResolverSocket:
         # Compiled here, so that the conductor's turns need not wait for it.
         transport.send_frame(-1, self._name, 0, 0, self._name, 0, self._links)
         transport.receive(-1, self._inbox, self._links)
+        transport.source_length(self._inbox, 0)
 
     def send(self, datagram: bytes, to: SocketAddress) -> int:
         buf = np.frombuffer(bytearray(datagram), dtype=np.uint8)

@@ -1,12 +1,49 @@
-"""The driver's agents read no kernel from the disk while they work on their first streams."""
+"""The driver's agents neither read a kernel from the disk nor compile one while they have turns."""
 
+import ast
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from driver.base import jit
 from driver.media_driver import at_hand
+
+DRIVER = Path(at_hand.__file__).parents[1]
+ROOMS = ("media_driver", "media", "cnc", "logbuffer")
+"""Where the conductor's Python is."""
+WITH_THE_DRIVER = {
+    "driver.base.idle.after_turn",
+    "driver.cnc.ring_buffer.read",
+    "driver.media.transport.receive",
+    "driver.media.transport.send_frame",
+    "driver.media.transport.slot_length",
+    "driver.media.transport.source_length",
+    "driver.media_driver.conductor_state.run",
+    "driver.media_driver.conductor_state.track",
+    "driver.media_driver.duty_cycle.measure",
+    "driver.media_driver.receiver.do_work",
+    "driver.media_driver.receiver.run",
+    "driver.media_driver.sender.do_work",
+    "driver.media_driver.sender.run",
+    "driver.media_driver.shared_agents.run_all",
+    "driver.media_driver.shared_agents.run_network",
+}
+"""Compiled when a driver or its resolver's socket is made; what `invoke` calls, by its caller."""
+OF_CLIENTS = {
+    "driver.cnc.broadcast.latest_position",
+    "driver.logbuffer.descriptor.raw_tail_acquire",
+    "driver.logbuffer.descriptor.session_id",
+    "driver.logbuffer.descriptor.stream_id",
+    "driver.logbuffer.descriptor.tail_offset",
+    "driver.logbuffer.descriptor.tail_term_id",
+    "driver.logbuffer.position.index_of_count",
+    "driver.logbuffer.position.max_message_length",
+}
+"""Called by `appender.attach` and `broadcast.make_receiver`, which no driver calls."""
 
 FIRST_STREAMS = """
 import sys, threading, time
@@ -60,6 +97,43 @@ print("read", len(read), "by agents", *agents)
 """
 
 
+def full_name(kernel):
+    return f"{kernel.py_func.__module__}.{kernel.py_func.__name__}"
+
+
+def called_from_python(path):
+    """The kernels that functions of a file name which are not kernels themselves."""
+    module = importlib.import_module(
+        ".".join(path.relative_to(DRIVER.parent).with_suffix("").parts)
+    )
+    pending, found = [ast.parse(path.read_text())], set()
+    while pending:
+        for node in ast.iter_child_nodes(pending.pop()):
+            decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", [])]
+            if {"kernel", "jit.kernel"}.intersection(decorators):
+                continue
+            pending.append(node)
+            named = None
+            if isinstance(node, ast.Name):
+                named = getattr(module, node.id, None)
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                named = getattr(getattr(module, node.value.id, None), node.attr, None)
+            if isinstance(named, Dispatcher):
+                found.add(full_name(named))
+    return found
+
+
+@pytest.mark.skipif(jit.JIT_DISABLED, reason="without machine code no function is a kernel")
+def test_whatever_python_calls_is_told():
+    files = [DRIVER / "base" / "clock.py"]
+    files += [file for room in ROOMS for file in (DRIVER / room).rglob("*.py")]
+    called = set().union(*(called_from_python(file) for file in files if file.stem != "at_hand"))
+    told = {full_name(each) for _, kernels in at_hand.CALLS for each in kernels}
+    assert len(told) > 90
+    assert called - told == WITH_THE_DRIVER | OF_CLIENTS
+    assert told - called == set()
+
+
 def first_streams(folder, mode):
     ran = subprocess.run(
         [sys.executable, "-c", FIRST_STREAMS, mode, str(folder)],
@@ -77,5 +151,5 @@ def first_streams(folder, mode):
 def test_the_first_streams_find_their_kernels_in_memory(tmp_path, mode):
     first_streams(tmp_path / "compiles", mode)
     read, by_agents = first_streams(tmp_path / "finds", mode)
-    assert int(read.split()[1]) > len(at_hand.KERNELS)
+    assert int(read.split()[1]) > sum(len(kernels) for _, kernels in at_hand.CALLS)
     assert by_agents.split() == []
