@@ -21,10 +21,14 @@ COLUMNS = (
     "wait_ns",
     "throttled_ns",
     "longest_gap_ns",
+    "stolen_ns",
 )
 """When; how long the driver's threads have run; how long they were ready to run and did not, the
 longest of them alone; how long the system kept them from running by quota, or UNKNOWN; the longest
-time between two looks of the sampler since the row before, where one is due every few ms."""
+time between two looks of the sampler since the row before, where one is due every few ms; how long
+the machine's own host gave the most robbed processor to others, or UNKNOWN."""
+_OLDER = COLUMNS[:-1]
+"""Of documents that earlier versions wrote."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,12 @@ class Pressure:
         if document is None:
             return None
         try:
-            if document["columns"] != list(COLUMNS):
+            columns = tuple(document["columns"])
+            if columns not in (COLUMNS, _OLDER):
                 raise DocumentError(f"{path.name}: columns {document['columns']}")
-            rows = np.array(document["rows"], dtype=np.int64).reshape(-1, len(COLUMNS))
+            told = np.array(document["rows"], dtype=np.int64).reshape(-1, len(columns))
+            rows = np.full((len(told), len(COLUMNS)), UNKNOWN, dtype=np.int64)
+            rows[:, : len(columns)] = told
             return cls(int(document["interval_ns"]), rows)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DocumentError(f"{path.name}: {error}") from error

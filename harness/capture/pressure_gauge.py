@@ -2,9 +2,10 @@
 
     /proc/<pid>/task/<tid>/schedstat    ns that it ran, ns that it was ready and waited, slices
     <control group>/cpu.stat            time that a quota kept it from running
+    /proc/stat                          ticks that the machine's own host took from each processor
 
 Absence is a value here: a driver that has gone keeps its last figures, and a kernel that counts
-nothing leaves UNKNOWN. Source: kernel documentation, sched-stats and cgroup-v2.
+nothing leaves UNKNOWN. Source: kernel documentation, sched-stats, cgroup-v2 and proc.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from harness.artifact.pressure import COLUMNS, UNKNOWN, Pressure
 PROC = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")
 _CPU_STAT = "cpu.stat"
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_STEAL = 8
+"""The field of a processor's line in /proc/stat."""
 _THROTTLED = {"throttled_usec": 1_000, "throttled_time": 1}
 """Names of the two versions of control groups, and the nanoseconds in one of their units."""
 
@@ -34,6 +38,8 @@ class PressureGauge:
         self._run_ns = self._wait_ns = 0
         self._waits_ns: dict[int, int] = {}
         """Of each thread, when it was looked at last."""
+        self._stolen_ns = 0
+        self._steal_ticks = steal_ticks()
         self._throttle = _throttle_file(pid)
         self._ticked_ns = time.monotonic_ns()
         self._longest_gap_ns = 0
@@ -53,7 +59,8 @@ class PressureGauge:
                 {tid: wait for tid, (_, wait) in threads.items()}
             )
         throttled_ns = parse_throttled(_read(self._throttle)) if self._throttle else UNKNOWN
-        self._rows.append((now_ns, self._run_ns, self._wait_ns, throttled_ns, self._longest_gap_ns))
+        row = (now_ns, self._run_ns, self._wait_ns, throttled_ns, self._longest_gap_ns)
+        self._rows.append((*row, self._all_stolen_ns()))
         self._longest_gap_ns = 0
 
     def _longest_wait_ns(self, waits_ns: dict[int, int]) -> int:
@@ -65,6 +72,17 @@ class PressureGauge:
         grown_ns = [wait_ns - self._waits_ns.get(tid, 0) for tid, wait_ns in waits_ns.items()]
         self._waits_ns = waits_ns
         return max(0, *grown_ns)
+
+    def _all_stolen_ns(self) -> int:
+        """What the most robbed processor of each look lost, so far."""
+        ticks = steal_ticks()
+        if not ticks:
+            return UNKNOWN
+        before, self._steal_ticks = self._steal_ticks, ticks
+        self._stolen_ns += _TICK_NS * max(
+            now - then for then, now in zip(before or ticks, ticks, strict=False)
+        )
+        return self._stolen_ns
 
     def pressure(self) -> Pressure:
         """All rows so far."""
@@ -85,6 +103,16 @@ def thread_times(pid: int) -> dict[int, tuple[int, int]]:
         if len(fields) >= 2:
             times[int(name)] = int(fields[0]), int(fields[1])
     return times
+
+
+def steal_ticks() -> list[int]:
+    """For each processor, the ticks that the machine's host gave to others; empty if not told."""
+    lines = (line.split() for line in _read(PROC / "stat").splitlines())
+    return [
+        int(fields[_STEAL])
+        for fields in lines
+        if len(fields) > _STEAL and fields[0].startswith("cpu") and fields[0] != "cpu"
+    ]
 
 
 def parse_throttled(text: str) -> int:

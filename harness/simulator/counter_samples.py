@@ -53,5 +53,5 @@ class CounterSamples:
         write_counters(self._files.counters, self._sampler.counters())
         write_error_log(self._files.cnc_errors, self._cnc.errors())
         self._logs.copy(self._files)
-        rows = [(each, each, 0, UNKNOWN, INTERVAL_NS) for each in (*self._times_ns, now_ns)]
+        rows = [(each, each, 0, UNKNOWN, INTERVAL_NS, 0) for each in (*self._times_ns, now_ns)]
         Pressure(INTERVAL_NS, np.array(rows, dtype=np.int64)).write(self._files.pressure)

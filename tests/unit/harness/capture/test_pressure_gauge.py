@@ -1,10 +1,12 @@
 """The gauge reads what the kernel counted, and keeps its figures when the process has gone."""
 
 import os
+import re
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from harness.artifact.documents import DocumentError
@@ -42,7 +44,20 @@ def test_a_row_has_the_sum_of_what_threads_ran_and_the_longest_that_one_waited(p
         "wait_ns": 900,
         "throttled_ns": UNKNOWN,
         "longest_gap_ns": 0,
+        "stolen_ns": UNKNOWN,
     }
+
+
+def test_what_is_stolen_is_of_the_processor_that_lost_most_since_the_last_look(proc):
+    line = "cpu{} 0 0 0 0 0 0 0 {} 0 0\n"
+    gauge = None
+    for now, (one, two) in enumerate([(5, 40), (6, 40), (6, 43), (7, 49)]):
+        every = (("", one + two), (0, one), (1, two))
+        (proc / "proc/stat").write_text("".join(line.format(*each) for each in every))
+        gauge = gauge or PressureGauge(7, 5_000_000)
+        gauge.look(now)
+    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    assert gauge.pressure().column("stolen_ns").tolist() == [0, tick_ns, 4 * tick_ns, 10 * tick_ns]
 
 
 def test_a_thread_that_waited_long_once_hides_no_other(proc):
@@ -111,6 +126,13 @@ def test_a_living_process_is_seen_to_run():
         process.wait()
     assert thread_times(process.pid) == {}
     assert thread_times(os.getpid())
+
+
+def test_a_document_of_an_earlier_version_does_not_know_what_was_stolen(tmp_path):
+    path = tmp_path / "pressure.json"
+    Pressure(5, np.array([[1, 2, 3, 4, 5, 6]])).write(path)
+    path.write_text(re.sub(r',\s*"stolen_ns"', "", re.sub(r",\s*6\b", "", path.read_text())))
+    assert Pressure.read(path).rows.tolist() == [[1, 2, 3, 4, 5, UNKNOWN]]
 
 
 def test_a_damaged_document_is_refused(tmp_path):

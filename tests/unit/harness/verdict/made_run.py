@@ -301,7 +301,7 @@ class MadeRun:
         quarter_ns = 250_000_000
         for host in ("a", "b"):
             self.pressure[host] = [
-                [time_ns, time_ns // 10, time_ns // 100, UNKNOWN, 6_000_000]
+                [time_ns, time_ns // 10, time_ns // 100, UNKNOWN, 6_000_000, 0]
                 for time_ns in range(START_NS - quarter_ns, self.now_ns + quarter_ns, quarter_ns)
             ]
         self.manifest.phases = [Phase("traffic", START_NS, self.now_ns)]
