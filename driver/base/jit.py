@@ -19,7 +19,7 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -146,23 +146,11 @@ def kernel(function: _FUNCTION) -> _FUNCTION:
     return result
 
 
-def load_kept(function: Callable[..., object]) -> int:
-    """Load every build of a kernel that is on disk, so that no call waits for it.
-
-    What was never called with some types is compiled when it is. Returns how many builds there are.
-    """
-    if JIT_DISABLED:
-        return 0
-    compiled: Any = function
-    here = compiled.targetctx.codegen().magic_tuple()
-    try:
-        for signature, made_for, *_ in compiled._cache._cache_file._load_index():
-            if made_for == here:
-                compiled.compile(signature)
-    except OSError:
-        # A disk that fails or is full: whoever calls the kernel will hear of it, if anybody does.
-        pass
-    return len(compiled.overloads)
+def compile_for(function: Callable[..., object], arguments: Sequence[object]) -> None:
+    """Have a kernel in memory for the types of these arguments, from the disk or the compiler."""
+    if not JIT_DISABLED:
+        compiled: Any = function
+        compiled.compile(tuple(numba.typeof(each) for each in arguments))
 
 
 def _pass_over_damage(kept: Any) -> None:

@@ -10,10 +10,8 @@ told here.
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
-import numba
-from numba import types
+import numpy as np
 
 from driver.base import arith, atomics, handoff, jit, system
 from driver.cnc import broadcast, counters, ring_buffer
@@ -28,11 +26,12 @@ from driver.media_driver import (
 )
 from driver.wire import data, error, header, resolution
 
-I64 = types.int64
-BYTES = types.uint8[::1]
-"""A log, a file's values, a message: bytes that are written to."""
-LONGS = types.int64[::1]
-POSITIONS = numba.typeof(subscriber_positions.make_positions(1))
+# One of each type.
+I64 = 0
+BYTES = np.zeros(1, np.uint8)
+"""A log, a file's values, a message."""
+LONGS = np.zeros(1, np.int64)
+POSITIONS = subscriber_positions.make_positions(1)
 
 NUMBERS = (
     ((), (system.epoch_ns, system.monotonic_ns)),
@@ -157,17 +156,14 @@ NAMES = (
 )
 """What a driver needs that resolves names with its neighbours."""
 
-Calls = tuple[tuple[tuple[Any, ...], tuple[Callable[..., object], ...]], ...]
+Calls = tuple[tuple[tuple[object, ...], tuple[Callable[..., object], ...]], ...]
 CALLS: Calls = NUMBERS + MEMORY + BUFFERS + NAMES
-"""By the types of the arguments, what the conductor calls from Python."""
+"""Arguments of the right types, and what the conductor calls from Python with such."""
 
 
 @cache
 def load() -> None:
     """Have all of them in memory, from the disk or from the compiler; once a process."""
-    if jit.JIT_DISABLED:
-        return
     for arguments, kernels in CALLS:
         for each in kernels:
-            compiled: Any = each
-            compiled.compile(arguments)
+            jit.compile_for(each, arguments)

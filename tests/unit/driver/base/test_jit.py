@@ -93,10 +93,12 @@ def test_the_cache_can_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TWICE_SEVEN = "from driver.caller import twice; print(twice(7))"
-LOADED = """
-from driver.base.jit import load_kept
+AT_HAND = """
+from driver.base.jit import compile_for
 from driver.caller import twice
-print(load_kept(twice), len(twice.signatures), sum(twice.stats.cache_misses.values()))
+compile_for(twice, (0,))
+called, misses = twice(7), sum(twice.stats.cache_misses.values())
+print(called, len(twice.signatures), misses, sum(twice.stats.cache_hits.values()))
 """
 
 
@@ -142,11 +144,11 @@ def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(tmp_path:
     assert built.items() < rebuilt.items()
 
 
-def test_what_is_kept_can_be_loaded_before_it_is_called(tmp_path: Path) -> None:
+def test_a_kernel_can_be_had_before_it_is_called(tmp_path: Path) -> None:
     run = start_package(tmp_path)
-    assert run(LOADED) == ("0 0 0", {})
-    _, built = run()
-    assert run(LOADED) == ("1 1 0", built)
+    told, built = run(AT_HAND)
+    assert told == "42 1 1 0"
+    assert run(AT_HAND) == ("42 1 0 1", built)
 
 
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
