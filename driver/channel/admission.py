@@ -11,6 +11,12 @@ from driver.channel.udp_channel import ControlMode, UdpChannel
 from driver.channel.uri import ChannelUri, InvalidChannelError
 
 
+def refuse_spy(uri: ChannelUri) -> None:
+    """Refuse to publish to a spy, which only reads what others publish."""
+    if uri.is_spy:
+        raise InvalidChannelError(f"channel '{uri}': spies are invalid for publications")
+
+
 def check_publication(channel: UdpChannel) -> None:
     """Refuse a UDP channel that nothing can be published to."""
     mode = channel.control_mode

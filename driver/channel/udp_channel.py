@@ -3,7 +3,7 @@
                       local_data           remote_data        local_control    remote_control
     unicast           interface            endpoint           interface        endpoint
     control=          control              endpoint           control          endpoint
-    multicast         interface            group              interface        group + 1
+    multicast         interface            group              interface        control group
 
 A publication binds `local_data` and sends to `remote_data`; a subscription binds `remote_data`, and
 answers to the source of its data, to an explicit control address (`local_control`) or to the
@@ -52,7 +52,7 @@ class UdpChannel:
     interface: NetworkInterface | None = None
     """Where groups are joined and sent from; None unless multicast."""
     ttl: int | None = None
-    """Time to live of multicast datagrams; None is the driver's default."""
+    """Time to live of multicast datagrams; None is the driver's default, and without a group."""
     socket_sndbuf_length: int | None = None
     socket_rcvbuf_length: int | None = None
     receiver_window_length: int | None = None
@@ -99,7 +99,8 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
 
     `unique_id` sets apart channels whose addresses the system will choose; each call has its own.
     """
-    assert uri.is_udp
+    if not uri.is_udp:
+        raise InvalidChannelError(f"channel '{uri}': expected a udp channel")
     tags = parse_tags(uri)
     mode = _control_mode(uri)
     endpoint = _address(uri, uri_param.ENDPOINT, resolver)
@@ -115,6 +116,8 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
         or (endpoint is not None and endpoint.port == 0)
         or (control is not None and control.port == 0)
     )
+    # As the C driver: SETUPs of a channel that is no group carry none.
+    ttl = uri.int32(uri_param.TTL, 0, 255)
     suffix = ""
     if is_chosen_by_system:
         suffix = f"-{unique_id}" if tags[0] is None else f"#{tags[0]}"
@@ -130,7 +133,7 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
         has_control=control is not None,
         is_multicast=interface is not None,
         interface=interface,
-        ttl=uri.int32(uri_param.TTL, 0, 255),
+        ttl=ttl if interface is not None else None,
         socket_sndbuf_length=uri.size(uri_param.SOCKET_SNDBUF, maximum=(1 << 31) - 1),
         socket_rcvbuf_length=uri.size(uri_param.SOCKET_RCVBUF, maximum=(1 << 31) - 1),
         receiver_window_length=uri.size(uri_param.RECEIVER_WINDOW, maximum=(1 << 31) - 1),
@@ -198,14 +201,18 @@ _Addresses = tuple[
 
 
 def _multicast(uri: ChannelUri, endpoint: SocketAddress, resolver: Resolver) -> _Addresses:
-    """Data goes to the group, which is odd, and control frames to the next, even, one."""
+    """Data goes to the group, which is odd, and control frames to the next, even, one.
+
+    Only the last byte counts up: 255 has 0 after it, and nothing is carried.
+    """
     if endpoint.ip.packed[-1] % 2 == 0:
         raise InvalidChannelError(
             f"{uri_param.ENDPOINT}={uri.get(uri_param.ENDPOINT)}: expected a multicast address "
             "with an odd last byte; the even one after it carries control frames"
         )
-    control_host = str(ipaddress.ip_address(int(endpoint.ip) + 1))
-    remote_control = SocketAddress(control_host, endpoint.port, endpoint.scope_id)
+    *network, last = endpoint.ip.packed
+    control_ip = ipaddress.ip_address(bytes((*network, (last + 1) & 0xFF)))
+    remote_control = SocketAddress(str(control_ip), endpoint.port, endpoint.scope_id)
     found, port = find_interface(uri, endpoint.family, resolver, is_multicast=True)
     assert found is not None
     local = SocketAddress(found.host, port, found.scope_id)

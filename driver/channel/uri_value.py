@@ -17,8 +17,10 @@ from driver.base.errors import ConfigurationError
 
 _SIZE = re.compile(r"([0-9]{1,4000})([kmg]?)", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]{1,4000})(ns|us|ms|s)?", re.ASCII | re.IGNORECASE)
+# An error tells the value in decimal, and Python writes at most 4300 digits: 3500 hexadecimal ones
+# are fewer.
 _INTEGER = re.compile(
-    r"([+-]?)(0x[0-9a-f]{1,4000}|0[0-7]{0,4000}|[1-9][0-9]{0,4000})", re.ASCII | re.IGNORECASE
+    r"([+-]?)(0x[0-9a-f]{1,3500}|0[0-7]{0,4000}|[1-9][0-9]{0,4000})", re.ASCII | re.IGNORECASE
 )
 _SIZE_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DURATION_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}

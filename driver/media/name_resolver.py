@@ -5,10 +5,15 @@ addresses never do. Source: spec 9.1, Aeron 1.53.
 """
 
 import ipaddress
+import re
 import socket
 
 from driver.channel.resolver import NetworkInterface, UnknownHostError
 from driver.media.network_interfaces import list_interfaces
+
+_NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
+_SCOPE_ID_MAX = (1 << 32) - 1
+"""A `struct sockaddr_in6` has 32 bits for it. Source: Linux ipv6(7)."""
 
 
 class SystemResolver:
@@ -47,5 +52,8 @@ def numeric_address(host: str) -> tuple[str, int] | None:
     scope = getattr(address, "scope_id", None)
     if scope is None:
         return str(address), 0
-    # A scope is a number or an interface's name, which only the system can number.
-    return (str(address).split("%")[0], int(scope)) if scope.isdecimal() else None
+    # A scope is a number or an interface's name, which only the system can number; what is too
+    # large for a scope it does not know either.
+    if _NUMBER.fullmatch(scope) is None or int(scope) > _SCOPE_ID_MAX:
+        return None
+    return str(address).split("%")[0], int(scope)

@@ -132,8 +132,8 @@ class ChannelEndpoints(ABC):
         # Whatever runs out half-way, what was taken until then is given back.
         with ExitStack() as undo:
             endpoint = self._take_endpoint(undo, channel, registration_id)
+            self._fill_slot(endpoint)
             undo.pop_all()
-        self._fill_slot(endpoint)
         status_id = endpoint.status_counter_id
         counters.set_release(self._parts.values, status_id, stream_counters.CHANNEL_ACTIVE)
         self._proxy.ask(sender_state.ADD_ENDPOINT, endpoint.slot)

@@ -7,6 +7,7 @@ Aeron 1.53.
 """
 
 import os
+import traceback
 from collections.abc import Callable
 
 import numpy as np
@@ -137,6 +138,12 @@ class Conductor:
         except OSError as error:
             self._parts.record_error(ErrorCode.GENERIC_ERROR, str(error))
             self._parts.clients.fail(command.correlation_id, ErrorCode.GENERIC_ERROR, str(error))
+        except Exception as error:
+            # A defect of ours, and one client's command shall not end the driver for all. The entry
+            # says where it is; its text comes first, since a long entry is cut.
+            text = f"{type(error).__name__}: {error}"
+            self._parts.record_error(ErrorCode.GENERIC_ERROR, f"{text}\n{traceback.format_exc()}")
+            self._parts.clients.fail(command.correlation_id, ErrorCode.GENERIC_ERROR, text)
 
     def _make_sender_events(self) -> dict[int, Callable[[np.ndarray, int], None]]:
         resources = self.resources

@@ -5,7 +5,7 @@ Source: spec 3.2, Aeron 1.53 (the C driver where the two differ).
 
 import numpy as np
 
-from driver.base.arith import wrap_i32
+from driver.base.arith import I64_MAX, wrap_i32
 from driver.channel.socket_address import read_name
 from driver.channel.subscription_parameters import SubscriptionParameters
 from driver.logbuffer import position
@@ -21,6 +21,9 @@ from driver.media_driver import (
 from driver.media_driver.agent_proxy import fill_record
 from driver.media_driver.context import Context
 from driver.media_driver.receiver_state import ReceiverState
+
+_DELAY_NS_MAX = I64_MAX // 2
+"""As good as for ever, and the time of day may be added to it."""
 
 
 def start_position(event: np.ndarray, log: LogBuffer) -> int:
@@ -93,7 +96,7 @@ def fill_feedback(
         delay_ns = parameters.nak_delay_ns
         delay_ns = context.nak_unicast_delay_ns if delay_ns is None else delay_ns
         retry_ns = delay_ns * context.nak_unicast_retry_delay_ratio
-        nak_delay.fill_static(record, delay_ns, retry_ns)
+        nak_delay.fill_static(record, min(delay_ns, _DELAY_NS_MAX), min(retry_ns, _DELAY_NS_MAX))
 
 
 def fill_connection(receiver: ReceiverState, slot: int, event: np.ndarray, now_ns: int) -> None:

@@ -191,7 +191,7 @@ class MediaDriver:
             while not self._stopping.is_set():
                 run(QUANTUM_NS)
         except Exception as error:
-            # The only place where anything is caught: an agent that failed ends its driver.
+            # An agent that failed ends its driver; what a command or a SETUP asks for may fail.
             self.failure = error
             trace = "".join(traceback.format_exception(error))
             self._parts.record_error(ErrorCode.GENERIC_ERROR, trace)

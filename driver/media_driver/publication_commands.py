@@ -59,6 +59,7 @@ class PublicationCommands:
     def add(self, command: AddPublication | AddExclusivePublication) -> None:
         """Make a publication, or share one."""
         parsed = self._channels.parse(command.channel)
+        admission.refuse_spy(parsed)
         is_exclusive = isinstance(command, AddExclusivePublication)
         request = PublicationRequest(
             registration_id=command.correlation_id,

@@ -5,6 +5,7 @@ lets go when the image lingers; log and counters are freed when nobody reads it 
 spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where the two differ).
 """
 
+import traceback
 from contextlib import ExitStack
 
 import numpy as np
@@ -65,9 +66,12 @@ class PublicationImages:
                 for subscription in wanting:
                     self._links.link(subscription, image)
                 undo.pop_all()
-        except (DriverError, OSError) as error:
+        except Exception as error:
+            # What is neither of these is a defect of ours, and says where: the driver lives on.
+            is_foreseen = isinstance(error, DriverError | OSError)
+            text = str(error) if is_foreseen else traceback.format_exc()
             self._parts.record_error(
-                ErrorCode.GENERIC_ERROR, f"image of {endpoint.channel.canonical_form}: {error}"
+                ErrorCode.GENERIC_ERROR, f"image of {endpoint.channel.canonical_form}: {text}"
             )
             self._fail(event)
             return

@@ -158,8 +158,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
             address_id = self._parts.counters.local_address(
                 self.NAME, endpoint.status_counter_id, opened.local.text, registration_id
             )
+            self._fill_transport(slot, endpoint.slot, connection, opened.fd, channel)
             undo.pop_all()
-        self._fill_transport(slot, endpoint.slot, connection, opened.fd, channel)
         stamping = self._state.endpoints[endpoint.slot]["is_stamping"]
         self._state.endpoints[slot]["is_stamping"] = stamping
         existing.append(ReceiveDestination(slot, connection, channel, opened, address_id))

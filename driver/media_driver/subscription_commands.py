@@ -77,13 +77,13 @@ class SubscriptionCommands:
             session_id=parameters.session_id,
             is_response=parameters.is_response,
         )
-        if parsed.is_ipc:
-            self._tell_ready(subscription, NO_CHANNEL_STATUS)
-            self._ipc.join(subscription)
-        elif parsed.is_spy:
+        if parsed.is_spy:
             subscription.spied_channel = self._channels.resolve(parsed)
             self._tell_ready(subscription, NO_CHANNEL_STATUS)
             self._network.join(subscription)
+        elif parsed.is_ipc:
+            self._tell_ready(subscription, NO_CHANNEL_STATUS)
+            self._ipc.join(subscription)
         else:
             self._add_network(subscription, self._channels.resolve(parsed))
 

@@ -9,6 +9,7 @@ gone, nothing of theirs is left.
 """
 
 import random
+import re
 import struct
 import time
 from collections.abc import Callable
@@ -39,6 +40,7 @@ from driver.command.publication import (
     GetNextAvailableSessionId,
     RemovePublication,
 )
+from driver.command.response import ErrorResponse
 from driver.command.subscription import AddSubscription, RemoveSubscription
 from tests.fuzz import mutation
 from tests.fuzz.streams import KINDS, Kind
@@ -46,6 +48,8 @@ from tests.fuzz.world import MS, World, resident_kib, world
 
 EPOCH = 20_000
 HOSTILE_CLIENTS = 12
+DEFECT = re.compile(r"[A-Z]\w*(?:Error|Exception|Iteration): ")
+"""How the driver answers a command when it met what nobody thought of."""
 LIFE = 300
 """Commands that a hostile client lives for."""
 GROWTH_KIB_MAX = 24 * 1024
@@ -76,6 +80,13 @@ CHANNELS = [
     "aeron:udp?endpoint=nowhere.invalid:{port}",
     "aeron:udp?endpoint=10.0.0.1:0",
     "aeron:udp?endpoint=[::1]:{port}",
+    # Each of these ended the driver once.
+    "aeron:ipc?session-id=0x" + 3600 * "f",
+    "aeron:udp?endpoint=[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:{port}",
+    "aeron:udp?endpoint=[fe80::1%4294967296]:{port}",
+    "aeron:udp?endpoint=[::1]:{port}|control=[fe80::1%4294967296]:{port}",
+    "aeron-spy:aeron:ipc",
+    "aeron:udp?endpoint=10.0.0.1:{port}|nak-delay=100000000s",
 ]
 
 
@@ -207,6 +218,8 @@ class Listener:
             assert type_id > 0, f"the broadcast answered {type_id}"
             message = decode_response(type_id, self._scratch[:length])
             self.heard += 1
+            if isinstance(message, ErrorResponse):
+                assert DEFECT.match(message.message) is None, f"a defect of the driver: {message}"
             names = ("offending_command_correlation_id", "correlation_id", "registration_id")
             for name in ("client_id",) if isinstance(message, ClientTimeout) else names:
                 value = getattr(message, name, None)
@@ -262,6 +275,8 @@ def storm(
         fresh = made.connect()
         assert fresh.add_publication("aeron:udp?endpoint=10.0.0.1:39000", 1).session_id
         assert not made.errors, made.errors[:3]
+        defects = [item.text for item in read_errors(cnc.error_log) if "Traceback" in item.text]
+        assert not defects, defects[:3]
         cnc.close()
     return said
 

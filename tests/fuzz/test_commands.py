@@ -5,7 +5,7 @@ import pytest
 
 from driver.base.jit import JIT_DISABLED
 from driver.cnc import broadcast
-from driver.command.response import OperationSuccess
+from driver.command.response import ErrorResponse, OperationSuccess
 from tests.fuzz import commands
 
 COUNT = 300 if JIT_DISABLED else 12_000
@@ -24,6 +24,17 @@ def test_an_answer_to_nobody_is_seen():
     with pytest.raises(AssertionError, match=r"nobody asked for .*78"):
         listener.listen()
     assert listener.heard == 3
+
+
+def test_an_answer_that_tells_of_a_defect_is_seen():
+    buffer = np.zeros((1 << 16) + broadcast.TRAILER_LENGTH, np.uint8)
+    listener = commands.Listener(buffer, {77})
+    for text in ("channel 'ValueError: x'", "AssertionError: "):
+        said = np.frombuffer(ErrorResponse(77, 0, text).encode(), np.uint8).copy()
+        broadcast.transmit(buffer, ErrorResponse.TYPE_ID, said, 0, said.size)
+    with pytest.raises(AssertionError, match=r"a defect of the driver: .*AssertionError"):
+        listener.listen()
+    assert listener.heard == 2
 
 
 def test_the_same_seed_says_the_same():

@@ -1,5 +1,7 @@
 """Addresses, canonical forms, tags and the rules about who may use a channel."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,7 +75,38 @@ def test_multicast_control_is_the_next_address():
     assert channel.interface == LAN
     assert channel.local_data == SocketAddress("10.0.0.7", 0)
     assert channel.remote_data == SocketAddress("239.255.0.255", 40456)
-    assert channel.remote_control == SocketAddress("239.255.1.0", 40456)
+    assert channel.remote_control == SocketAddress("239.255.0.0", 40456)
+
+
+@pytest.mark.parametrize(
+    ("group", "control"),
+    [
+        ("239.255.0.1", "239.255.0.2"),
+        ("224.0.1.255", "224.0.1.0"),
+        ("ff02::ff", "ff02::"),
+        ("ff02::1:fffd", "ff02::1:fffe"),
+        ("ff02::1:ffff", "ff02::1:ff00"),
+        ("ffff:" * 7 + "ffff", "ffff:" * 7 + "ff00"),
+    ],
+)
+def test_only_the_last_byte_of_a_group_tells_its_control_group(group, control):
+    host = f"[{group}]" if ":" in group else group
+    channel = resolve(f"endpoint={host}:40456")
+    assert channel.remote_data == SocketAddress(group, 40456)
+    assert channel.remote_control == SocketAddress(control, 40456)
+
+
+@pytest.mark.parametrize(
+    "params", ["endpoint=far:1", "control-mode=manual", "endpoint=far:1|control=localhost:1"]
+)
+def test_only_a_group_has_a_time_to_live(params):
+    assert resolve(f"{params}|ttl=4").ttl is None
+
+
+def test_a_channel_over_ipc_has_no_addresses():
+    for text in ("aeron:ipc", "aeron-spy:aeron:ipc"):
+        with pytest.raises(InvalidChannelError, match=f"^channel '{text}': expected a udp channel"):
+            udp_channel.resolve(uri.parse(text), Machine(), UNIQUE)
 
 
 def test_multicast_ipv6_takes_an_ipv6_interface():
@@ -189,6 +222,13 @@ def test_who_may_be_published_to(params, is_allowed):
     else:
         with pytest.raises(InvalidChannelError):
             admission.check_publication(channel)
+
+
+@pytest.mark.parametrize("text", ["aeron:ipc", "aeron:udp?endpoint=far:1"])
+def test_nothing_is_published_to_a_spy(text):
+    admission.refuse_spy(uri.parse(text))
+    with pytest.raises(InvalidChannelError, match=f"^channel 'aeron-spy:{re.escape(text)}'"):
+        admission.refuse_spy(uri.parse(f"aeron-spy:{text}"))
 
 
 def test_a_subscription_needs_to_know_where_control_is():

@@ -80,6 +80,15 @@ def test_a_number_of_absurd_length_is_an_error(text):
             parse("k", text)
 
 
+@pytest.mark.parametrize("digits", [17, 3500, 3501, 3572, 3600, 4000])
+def test_a_hexadecimal_number_of_any_length_is_an_error_that_can_be_told(digits):
+    for sign in ("", "-"):
+        with pytest.raises(ConfigurationError, match=r"^session-id="):
+            uri_value.parse_int32("session-id", sign + "0x" + digits * "f")
+        with pytest.raises(ConfigurationError, match=r"^session-id="):
+            uri_value.parse_int64("session-id", sign + "0x" + digits * "f")
+
+
 def test_a_size_beyond_63_bits_is_an_error():
     assert uri_value.parse_size("k", str(I64_MAX)) == I64_MAX
     with pytest.raises(ConfigurationError, match=f"expected at most {I64_MAX}"):

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from driver.channel.resolver import UnknownHostError
-from driver.media.name_resolver import SystemResolver
+from driver.media.name_resolver import SystemResolver, numeric_address
 
 KEY = "endpoint"
 
@@ -18,6 +18,16 @@ def test_a_numeric_address_is_itself(host):
 def test_a_scope_goes_beside_the_address():
     assert SystemResolver().resolve("fe80::1%3", KEY) == ("fe80::1", 3)
     assert SystemResolver().resolve("fe80::1%lo", KEY) == ("fe80::1", 1)
+    assert SystemResolver().resolve("fe80::1%4294967295", KEY) == ("fe80::1", 4294967295)
+
+
+@pytest.mark.parametrize(
+    "scope", ["4294967296", "99999999999", "9" * 4000, "\u0663", "\u0663" * 5000]
+)
+def test_a_scope_that_is_no_number_of_32_bits_is_unknown(scope):
+    assert numeric_address(f"fe80::1%{scope}") is None
+    with pytest.raises(UnknownHostError, match=KEY):
+        SystemResolver().resolve(f"fe80::1%{scope}", KEY)
 
 
 KNOWN = {

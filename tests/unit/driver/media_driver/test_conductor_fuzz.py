@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from driver.cnc.error_log import read_errors
 from driver.command.codec import COMMANDS
 from driver.command.command_type import CommandType
 from driver.command.subscription import AddSubscription, SubscriptionReady
@@ -92,6 +93,7 @@ def test_no_sequence_of_commands_brings_it_down(tmp_path_factory, commands, rng)
         assert isinstance(said[-1], SubscriptionReady)
         driver.run_for(15 * SECOND, 500 * MS)
         assert [name for name in driver.logs() if name.startswith("images")] == []
+        assert not [item for item in read_errors(driver.cnc.error_log) if "Traceback" in item.text]
 
 
 def noise(rng, target, begin, end):

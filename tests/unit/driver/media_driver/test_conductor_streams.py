@@ -327,6 +327,13 @@ def test_a_publication_is_connected_while_it_is_heard(driver):
     log.close()
 
 
+def test_a_stream_to_one_host_says_nothing_of_a_time_to_live(driver):
+    publish(driver, TO_PEER + "|ttl=4")
+    driver.turn(2)
+    setups = [item for _, item in driver.outside if item[6] == wire.SETUP]
+    assert {int.from_bytes(item[36:40], "little") for item in setups} == {0}
+
+
 def test_an_end_that_the_receiver_confirmed_needs_no_linger(driver):
     said = publish(driver, f"{TO_PEER}|linger=60s")
     hear_status(driver, said)

@@ -5,6 +5,7 @@ import struct
 import numpy as np
 import pytest
 
+from driver.base.arith import I64_MAX
 from driver.channel.socket_address import SocketAddress
 from driver.cnc import counters
 from driver.command.image import AvailableImage
@@ -113,6 +114,8 @@ def test_one_of_many_waits_for_a_random_time(tmp_path, more, flags, is_random):
         ("", (1_000, 100_000)),
         ("|nak-delay=5us", (5_000, 500_000)),
         ("|nak-delay=0", (0, 0)),
+        ("|nak-delay=100000000s", (10**17, I64_MAX // 2)),
+        ("|nak-delay=9223372037s", (I64_MAX // 2, I64_MAX // 2)),
         ("|reliable=false|nak-delay=5us", (0, 0)),
     ],
 )
