@@ -7,12 +7,18 @@ the exception: whoever gave out an address keeps the Mapping until those kernels
 
 import mmap
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from driver.base.atomics import address_of
 from driver.base.errors import StorageError
+
+_UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+"""Python would keep a copy of the descriptor with the mapping, and a driver or a client of many
+streams would run out of them. Before 3.13 it knows no other way."""
 
 
 class Mapping:
@@ -58,7 +64,7 @@ def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 409
         os.ftruncate(descriptor, length)
         if not sparse:
             os.posix_fallocate(descriptor, 0, length)
-        memory = mmap.mmap(descriptor, length)
+        memory = mmap.mmap(descriptor, length, **_UNTRACKED)
         if not sparse:
             for at in range(0, length, page_size):
                 memory[at] = 0
@@ -83,7 +89,8 @@ def open_file(path: Path, *, writable: bool = True) -> Mapping:
         if length == 0:
             raise StorageError(f"cannot map {path}: the file is empty")
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-        return Mapping(path, mmap.mmap(descriptor, length, access=access), writable)
+        memory = mmap.mmap(descriptor, length, access=access, **_UNTRACKED)
+        return Mapping(path, memory, writable)
     except OSError as error:
         raise StorageError(f"cannot map {path}: {error.strerror}") from error
     finally:

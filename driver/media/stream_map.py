@@ -2,7 +2,8 @@
 
 Open addressing with linear probing; a removal shifts the entries behind it back, so that there are
 no tombstones and a probe always ends at an empty entry. `insert` keeps one entry free, and so
-refuses when the table is full.
+refuses when the table is full. The first entry also tells how many there are, whether it is in use
+or not.
 """
 
 import numpy as np
@@ -16,6 +17,7 @@ STREAM_ENTRY = np.dtype(
         ("stream_id", "i8"),
         ("session_id", "i8"),
         ("value", "i8"),  # what the owner keeps here, usually a slot
+        ("kept", "i8"),  # of the first entry: how many are in use
     ]
 )
 
@@ -64,10 +66,7 @@ def find(table, endpoint, stream_id, session_id):
 @kernel
 def count(table):
     """How many streams are kept."""
-    used = 0
-    for index in range(table.size):
-        used += table[index].used
-    return used
+    return table[0].kept
 
 
 @kernel
@@ -77,8 +76,10 @@ def insert(table, endpoint, stream_id, session_id, value):
     if index == ABSENT:
         return False
     entry = table[index]
-    if entry.used == 0 and count(table) >= table.size - 1:
-        return False
+    if entry.used == 0:
+        if count(table) >= table.size - 1:
+            return False
+        table[0].kept += 1
     entry.used = 1
     entry.endpoint = endpoint
     entry.stream_id = stream_id
@@ -94,6 +95,7 @@ def remove(table, endpoint, stream_id, session_id):
     hole = _probe(table, endpoint, stream_id, session_id)
     if hole == ABSENT or table[hole].used == 0:
         return False
+    kept = count(table)
     index = hole
     for _ in range(size):
         index = (index + 1) & (size - 1)
@@ -106,4 +108,6 @@ def remove(table, endpoint, stream_id, session_id):
             table[hole] = entry
             hole = index
     table[hole].used = 0
+    # Another entry may have moved into the first, all of it.
+    table[0].kept = kept - 1
     return True

@@ -6,7 +6,7 @@ One value made by the composition root and handed to each part; nothing here dec
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +53,8 @@ class Facilities:
     sockets: Sockets
     system_buffers: SystemBuffers
     random: random.Random
+    unremoved_logs: list[Path] = field(default_factory=list)
+    """Files of logs that are no longer in use, and that the system did not let go yet."""
 
     @property
     def resolver(self) -> Resolver:

@@ -119,7 +119,7 @@ class IpcPublications:
     def _create(self, request: PublicationRequest, session_id: int) -> IpcPublication:
         parts = self._parts
         start = start_of(parts, request.parameters)
-        parameters = replace(request.parameters, initial_position=start.as_initial_position())
+        parameters = replace(request.parameters, initial_position=start.said_by(request.parameters))
         # Whatever runs out half-way, what was taken until then is given back.
         with ExitStack() as undo:
             log = create_log(

@@ -27,6 +27,7 @@ from driver.media_driver.publication_log import (
     create_log,
     delete_log,
     fill_limit,
+    retry_deletions,
     start_of,
 )
 from driver.media_driver.publication_request import PublicationRequest
@@ -137,7 +138,7 @@ class NetworkPublications:
             # A prototype only holds the channel open: nothing is ever published to it.
             parameters = replace(parameters, term_length=TERM_LENGTH_MIN)
         start = start_of(parts, parameters)
-        parameters = replace(parameters, initial_position=start.as_initial_position())
+        parameters = replace(parameters, initial_position=start.said_by(parameters))
         # Whatever runs out half-way, what was taken until then is given back.
         with ExitStack() as undo:
             log = create_log(
@@ -245,7 +246,8 @@ class NetworkPublications:
         remove_slot(slots, agent, "limit_count", publication.limit_slot)
 
     def on_timer(self, now_ns: int) -> None:
-        """Move every publication on."""
+        """Move every publication on, and remove the logs that stayed behind, whosesoever."""
+        retry_deletions(self._parts)
         for publication in list(self.publications):
             if publication.state is State.ACTIVE and publication.is_revoked:
                 self._end_revoked(publication)

@@ -19,11 +19,12 @@ from driver.channel.publication_parameters import (
 )
 from driver.channel.udp_channel import UdpChannel
 from driver.cnc import counters
+from driver.command.command_type import ErrorCode
 from driver.logbuffer import descriptor, position
 from driver.logbuffer.log_buffer import LogBuffer, usable_bytes
 from driver.logbuffer.parameters import LogParameters
 from driver.media.udp_socket import SystemBuffers
-from driver.media_driver import subscriber_positions
+from driver.media_driver import subscriber_positions, system_counters
 from driver.media_driver.agent_proxy import fill_record
 from driver.media_driver.context import Context
 from driver.media_driver.facilities import Facilities
@@ -147,9 +148,14 @@ class Start:
     term_offset: int
     position: int
 
-    def as_initial_position(self) -> InitialPosition:
-        """What a channel that asks for this very start would say."""
-        return InitialPosition(self.initial_term_id, self.term_id, self.term_offset)
+    def said_by(self, parameters: PublicationParameters) -> InitialPosition:
+        """What a channel must say to share the stream: what the first one said, if anything.
+
+        Not where that is: the end of a term and the beginning of the next are one place, but to
+        Aeron two requests.
+        """
+        own = InitialPosition(self.initial_term_id, self.term_id, self.term_offset)
+        return parameters.initial_position or own
 
 
 def start_of(parts: Facilities, parameters: PublicationParameters) -> Start:
@@ -226,11 +232,33 @@ def create_log(
 
 
 def delete_log(parts: Facilities, log: LogBuffer) -> None:
-    """Remove a log that nobody of ours uses any more; clients may still have it mapped."""
+    """Remove a log that nobody of ours uses any more; clients may still have it mapped.
+
+    What cannot be removed is noted and left to `retry_deletions`: an end must not fail half-way.
+    """
     length, path = log.length, log.path
     log.close()
-    path.unlink(missing_ok=True)
     parts.note_mapped(-length)
+    error = _try_unlink(parts, path)
+    if error is not None:
+        parts.unremoved_logs.append(path)
+        parts.record_error(ErrorCode.GENERIC_ERROR, f"cannot remove {path}: {error.strerror}")
+
+
+def retry_deletions(parts: Facilities) -> None:
+    """Remove the logs that could not be removed before, as far as that is possible now."""
+    parts.unremoved_logs[:] = [
+        path for path in parts.unremoved_logs if _try_unlink(parts, path) is not None
+    ]
+
+
+def _try_unlink(parts: Facilities, path: Path) -> OSError | None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        counters.increment(parts.values, system_counters.FREE_FAILS)
+        return error
+    return None
 
 
 def fill_limit(

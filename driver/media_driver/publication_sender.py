@@ -8,7 +8,7 @@ Where to is `send_route`'s matter. Source: spec 4.1, 4.2 and 4.7, Aeron 1.53.
 """
 
 from driver.base import system
-from driver.base.atomics import bytes_at, get_i32, put_i32_release
+from driver.base.atomics import acquire_fence, bytes_at, get_i32, put_i32_release
 from driver.base.jit import kernel
 from driver.cnc import counters
 from driver.logbuffer import descriptor, position, scanner
@@ -96,7 +96,8 @@ def _gather(state, slot, snd_pos, window):
     base = position.index(snd_pos, pub.bits) * pub.term_length
     offset = position.term_offset(snd_pos, pub.term_length)
     count = 0
-    # Only a pad's header is charged against the window, so snd-pos may pass snd-lmt by a pad.
+    # A pad needs room for its header alone, but is charged whole: snd-pos may pass snd-lmt by one
+    # pad, behind which nothing more leaves.
     while count < pub.max_messages_per_send and window > 0 and offset < pub.term_length:
         limit = min(window, pub.mtu)
         available, padding = scanner.scan(log, base, pub.term_length, offset, limit)
@@ -108,7 +109,7 @@ def _gather(state, slot, snd_pos, window):
             _stamp(pub, log, base + offset, available)
         transport.set_outgoing(state.outbox, count, pub.log_address + base + offset, available)
         offset += available + padding
-        window -= available
+        window -= available + padding
         snd_pos += available + padding
         state.ends[count] = snd_pos
         count += 1
@@ -158,7 +159,11 @@ def _send_heartbeat_when_due(state, slot, now_ns):
     flags = frame_type.UNFRAGMENTED
     if pub.is_end_of_stream and pub.signal_eos:
         flags |= frame_type.EOS
-    if pub.is_end_of_stream and pub.is_revoked:
+    # Read in the log: the conductor's timer, which ends the stream, may be a second behind it.
+    log = bytes_at(pub.log_address, pub.log_length)
+    is_revoked = descriptor.is_publication_revoked(log, pub.meta_at)
+    acquire_fence()
+    if is_revoked:
         flags |= frame_type.EOS | frame_type.REVOKED
     snd_pos = counters.get(state.counters, pub.snd_pos_id)
     length = data.write_heartbeat(

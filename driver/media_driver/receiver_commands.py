@@ -139,12 +139,28 @@ def _remove_image(state, slot, cool_down):
     if stream_map.find(state.sessions, rec.endpoint, rec.stream_id, rec.session_id) == slot:
         stream_map.remove(state.sessions, rec.endpoint, rec.stream_id, rec.session_id)
         if cool_down and rec.is_end_of_stream == 0:
-            stream_map.insert(
-                state.sessions,
-                rec.endpoint,
-                rec.stream_id,
-                rec.session_id,
-                session_state.COOL_DOWN,
-            )
+            _begin_cool_down(state, rec)
     image_connections.forget_all(state, slot)
     slot_list.answer(state, IMAGE_RELEASED, slot)
+
+
+@kernel
+def _begin_cool_down(state, rec):
+    """Ignore the session of an image until told, or until too many have come after it.
+
+    A cool-down without a rejoin lasts as long as the subscription. Aeron's table grows with them;
+    ours would be full one day, and no endpoint could have a new image.
+    """
+    count = state.agent[0].cooling_count
+    note = state.cooling[count % state.cooling.size]
+    if count >= state.cooling.size:
+        session_state.forget(
+            state, note.endpoint, note.stream_id, note.session_id, session_state.COOL_DOWN
+        )
+    note.endpoint = rec.endpoint
+    note.stream_id = rec.stream_id
+    note.session_id = rec.session_id
+    state.agent[0].cooling_count = count + 1
+    stream_map.insert(
+        state.sessions, rec.endpoint, rec.stream_id, rec.session_id, session_state.COOL_DOWN
+    )

@@ -54,6 +54,7 @@ RECEIVER = np.dtype(
         ("image_count", "i8"),  # entries of `active`
         ("endpoint_count", "i8"),  # entries of `polled`
         ("pending_count", "i8"),  # entries of `pending`
+        ("cooling_count", "i8"),  # notes that were ever made in `cooling`
         ("session_limit", "i8"),  # images of one stream on one endpoint
         ("liveness_timeout_ns", "i8"),  # of a connection's frames
         ("eliciting_count", "i8"),  # sockets that ask for SETUPs by themselves
@@ -69,6 +70,19 @@ PENDING_SETUP = np.dtype(
         ("deadline_ns", "i8"),
     ]
 )
+
+COOLING = np.dtype(
+    [
+        ("endpoint", "i8"),
+        ("stream_id", "i8"),
+        ("session_id", "i8"),
+    ]
+)
+
+
+def make_cooling(sessions: int) -> np.recarray:
+    """A ring for the last sessions that had to cool down, as COOLING[sessions]."""
+    return np.zeros(sessions, dtype=COOLING).view(np.recarray)
 
 
 class ReceiverState(NamedTuple):
@@ -87,6 +101,7 @@ class ReceiverState(NamedTuple):
     wanted: np.ndarray  # STREAM_ENTRY[...], session of a stream -> number of subscriptions
     sessions: np.ndarray  # STREAM_ENTRY[...], session of a stream -> image slot or state
     pending: np.ndarray  # PENDING_SETUP[...]
+    cooling: np.ndarray  # COOLING[n], a ring: so many sessions cool down at most
     counters: np.ndarray  # uint8, the counter values of cnc.dat
     commands: np.ndarray  # queue, conductor to receiver
     events: np.ndarray  # queue, receiver to conductor
@@ -129,8 +144,10 @@ def make_receiver_state(
         polled=np.zeros(endpoints, dtype=np.int64),
         interests=make_stream_map(endpoints),
         wanted=make_stream_map(images),
+        # The unwanted get one half; images, set-ups, creations and cool-downs share the other.
         sessions=make_stream_map(4 * images),
         pending=np.zeros(PENDING_SETUPS_MAX, dtype=PENDING_SETUP).view(np.recarray),
+        cooling=make_cooling(images),
         counters=counters,
         commands=handoff.make_queue(),
         events=handoff.make_queue(images + endpoints + CREATIONS_MAX),

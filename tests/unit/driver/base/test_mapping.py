@@ -1,5 +1,7 @@
 """Files as memory: shared between mappings, refused with a reason, let go of safely."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,16 @@ def test_a_file_that_is_not_sparse_has_its_blocks(tmp_path: Path) -> None:
     made = mapping.create(tmp_path / "a", 1 << 20, sparse=False)
     assert made.path.stat().st_blocks * 512 >= 1 << 20
     made.close()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="Python keeps one for each mapping")
+def test_a_mapping_holds_no_descriptor(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    made = [mapping.create(tmp_path / str(number), 4096) for number in range(20)]
+    made += [
+        mapping.open_file(each.path, writable=bool(number % 2)) for number, each in enumerate(made)
+    ]
+    assert len(set(os.listdir("/proc/self/fd")) - before) < 10
+    for each in made:
+        each.flush()
+        each.close()

@@ -33,7 +33,7 @@ def test_agrees_with_a_dict(steps):
             expected.pop(key, None)
         for known in (*expected, key):
             assert stream_map.find(table, *known) == expected.get(known, stream_map.ABSENT)
-        assert int(table.used.sum()) == len(expected)
+        assert int(table.used.sum()) == stream_map.count(table) == len(expected)
 
 
 def test_keys_with_the_same_home_survive_each_others_removal():
@@ -58,6 +58,15 @@ def test_a_full_table_takes_no_more_but_still_answers():
     assert not stream_map.remove(table, 0, 1, 19)
     assert stream_map.insert(table, 0, 1, taken[0], 99)
     assert stream_map.find(table, 0, 1, taken[0]) == 99
+
+
+def test_the_count_is_kept_and_not_taken():
+    """A stream of unwanted sessions asks for it with every packet."""
+    table = stream_map.make_stream_map(8)
+    for session in range(5):
+        stream_map.insert(table, 0, 1, session, 0)
+    table.used[:] = 0
+    assert stream_map.count(table) == 5
 
 
 def test_homes_spread_over_the_table():

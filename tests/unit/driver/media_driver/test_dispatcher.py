@@ -258,6 +258,54 @@ def test_sessions_that_nobody_wants_never_crowd_out_those_that_somebody_does(rig
     assert state_of(rig, 1_234_567, OTHER_STREAM) == session_state.INIT_IN_PROGRESS
 
 
+def cool_down(rig, *sessions):
+    """Images of these sessions end in silence, one after the other."""
+    image = rig.state.images[0]
+    if image.log_address == 0:
+        rig.start()
+        rig.tell(receiver_state.REMOVE_IMAGE, 0, 0)
+    for session in sessions:
+        image.session_id = session
+        rig.tell(receiver_state.ADD_IMAGE, 0)
+        assert state_of(rig, session) == 0
+        rig.tell(receiver_state.REMOVE_IMAGE, 0, 1)
+        rig.events()
+
+
+def test_sessions_that_cool_down_never_crowd_out_new_ones(rig):
+    """Without a rejoin each session that fell silent cools down for as long as it is subscribed."""
+    images = 4
+    rig.state = rig.state._replace(
+        sessions=stream_map.make_stream_map(4 * images),
+        cooling=receiver_state.make_cooling(images),
+    )
+    cool_down(rig, *range(1000, 1040))
+    states = [state_of(rig, session) for session in range(1000, 1040)]
+    assert states == [stream_map.ABSENT] * 36 + [session_state.COOL_DOWN] * 4
+    rig.hear(setup(session_id=5000), setup(session_id=1039))
+    rig.turn()
+    assert created(rig) == [5000]
+
+
+def test_a_session_that_came_back_is_not_forgotten_for_an_older_cool_down(rig):
+    """The session with the oldest note may have an image again, or another wait for its SETUP."""
+    rig.state = rig.state._replace(cooling=receiver_state.make_cooling(2))
+    cool_down(rig, 8, 9)
+    rig.tell(receiver_state.END_COOL_DOWN, 0, STREAM_ID, 8)
+    rig.hear(data(0, 100, session_id=8))
+    rig.turn()
+    cool_down(rig, 10)
+    assert state_of(rig, 8) == session_state.PENDING_SETUP
+    assert [state_of(rig, each) for each in (9, 10)] == [session_state.COOL_DOWN] * 2
+
+
+def test_a_stream_of_zeros_is_not_forgotten_for_a_blank_note(rig):
+    rig.state = rig.state._replace(cooling=receiver_state.make_cooling(4))
+    stream_map.insert(rig.state.sessions, 0, 0, 0, session_state.COOL_DOWN)
+    cool_down(rig, 8)
+    assert state_of(rig, 0, 0) == session_state.COOL_DOWN
+
+
 def test_a_full_queue_of_setups_leaves_room_for_what_must_not_be_lost(rig):
     """Sessions come in any number; what is let go must be answered all the same."""
     slots = rig.state.images.size + rig.state.endpoints.size
@@ -287,12 +335,13 @@ def test_a_setup_that_found_the_queue_full_is_taken_later(rig):
 def test_a_session_that_no_note_can_be_kept_of_gets_no_image(rig):
     """Otherwise it would get one with each SETUP, until there are none left."""
     sessions = rig.state.sessions
-    sessions.used[1:], sessions.endpoint[1:] = 1, 9
+    for session in range(sessions.size - 1):
+        assert stream_map.insert(sessions, 9, STREAM_ID, session, session_state.NO_INTEREST)
     rig.hear(setup(), setup())
     rig.turn()
     assert created(rig) == []
     assert rig.value(system_counters.CONDUCTOR_PROXY_FAILS) == 2
-    sessions.used[1] = 0
+    assert stream_map.remove(sessions, 9, STREAM_ID, 1)
     rig.hear(setup(), setup())
     rig.turn()
     assert created(rig) == [SESSION_ID]

@@ -1,9 +1,11 @@
 """What a publication sends and when: SETUP, data, heartbeats, and ranges sent again."""
 
+import random
 import struct
 
 import pytest
 
+from driver.logbuffer import descriptor
 from driver.media import link
 from driver.media_driver import sender, sender_state, system_counters
 from tests.naive import wire
@@ -89,6 +91,11 @@ def test_heartbeats_leave_100_ms_after_the_last_thing_that_left(rig):
     assert rig.value(system_counters.HEARTBEATS_SENT) == 3
 
 
+def revoke(rig):
+    """What a publisher does to the log when it takes its stream back."""
+    descriptor.put_is_publication_revoked_release(rig.pair.log.log, rig.pair.log.meta_at)
+
+
 @pytest.mark.parametrize(
     ("signal_eos", "is_ended", "is_revoked", "flags"),
     [
@@ -97,6 +104,9 @@ def test_heartbeats_leave_100_ms_after_the_last_thing_that_left(rig):
         (0, 1, 0, 0),
         (1, 1, 1, EOS | REVOKED),
         (0, 1, 1, EOS | REVOKED),
+        # The conductor finds out by its timer, which may be a second away.
+        (1, 0, 1, EOS | REVOKED),
+        (0, 0, 1, EOS | REVOKED),
     ],
 )
 def test_a_heartbeat_says_where_and_how_the_stream_ends(
@@ -106,6 +116,8 @@ def test_a_heartbeat_says_where_and_how_the_stream_ends(
     rig.start()
     rig.offer(100)
     rig.turn()
+    if is_revoked:
+        revoke(rig)
     if is_ended:
         rig.tell(sender_state.END_PUBLICATION, SLOT, is_revoked)
     rig.turn()
@@ -182,7 +194,7 @@ def test_a_frame_that_does_not_fit_the_limit_is_not_cut(rig):
     assert rig.value(SND_BPE) == 0
 
 
-def test_only_the_header_of_a_pad_is_charged_so_the_limit_may_be_passed_by_it(rig):
+def test_room_for_its_header_lets_a_pad_out_so_the_limit_may_be_passed_by_it(rig):
     rig.start()
     rig.fill_to(TERM - 1024)
     rig.hear_status(rig.value(SND_POS), 64)
@@ -194,6 +206,68 @@ def test_only_the_header_of_a_pad_is_charged_so_the_limit_may_be_passed_by_it(ri
     assert kinds(sent) == ["pad"]
     assert sent[0][:4] == (1024 - 64).to_bytes(4, "little")
     assert rig.positions == (TERM, TERM - 1024 + 96)
+
+
+def abort(rig, position, length):
+    """Make padding of the frame of a message that its publisher gave up."""
+    at = rig.pair.log.base(position) + position % TERM
+    assert int(rig.pair.log.log[at : at + 4].view("<i4")[0]) == length
+    rig.pair.log.log[at + 6] = wire.PAD
+
+
+def leave_in_one_send(lengths, are_pads, room, mtu, most):
+    """Position and length on the wire of each datagram of a send: the slow, obvious way."""
+    frames, at = [], 0
+    for length, is_pad in zip(lengths, are_pads, strict=True):
+        frames.append((at, 32 if is_pad else length, length, is_pad))
+        at += length
+    found, reached = [], 0
+    while frames and reached < room and len(found) < most:
+        start, on_wire, limit = reached, 0, min(mtu, room - reached)
+        while frames and on_wire + frames[0][1] <= limit:
+            _, travels, length, is_pad = frames.pop(0)
+            on_wire, reached = on_wire + travels, reached + length
+            if is_pad:
+                break
+        if on_wire == 0:
+            break
+        found.append((start, on_wire))
+    return found, reached
+
+
+def test_the_limit_is_passed_by_one_pad_however_many_wait(rig):
+    rig.record.max_messages_per_send = 64
+    rig.start(window=1408)
+    rig.offer(*[1344] * 23, 1000)
+    for number in range(23):
+        abort(rig, number * 1376, 1376)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert kinds(sent) == ["pad", "pad"]
+    assert rig.positions == (2 * 1376, 1408)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_send_goes_as_far_as_the_obvious_one_and_so_does_a_resend(rig, seed):
+    chance = random.Random(seed)
+    lengths = [32 * chance.randint(2, 44) for _ in range(30)]
+    are_pads = [chance.random() < 0.4 for _ in lengths]
+    room = 32 * chance.randint(1, 512)
+    rig.record.max_messages_per_send = 64
+    rig.start(window=room)
+    rig.offer(*[length - 32 for length in lengths])
+    for number, is_pad in enumerate(are_pads):
+        if is_pad:
+            abort(rig, sum(lengths[:number]), lengths[number])
+    expected, reached = leave_in_one_send(lengths, are_pads, room, 1408, 64)
+    assert rig.turn() == [rig.bytes_of(*each) for each in expected]
+    assert rig.positions == (reached, room)
+    # A resend is charged alike: what it was asked for ends where what was sent ends.
+    rig.hear_nak(0, reached)
+    expected, _ = leave_in_one_send(lengths, are_pads, reached, 1408, 64)
+    again = rig.turn() + rig.turn()
+    assert [item for item in again if len(item) > 32 or item[6] == wire.PAD] == [
+        rig.bytes_of(*each) for each in expected
+    ]
 
 
 def test_a_send_that_fails_is_tried_again(rig):
