@@ -8,6 +8,7 @@ by time.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,10 @@ class Agreement:
             raise DocumentError(f"{path.name}: {error}") from error
 
 
-def agreement(replays: str, ordered: Records, made: Records) -> Agreement:
-    """Compare what was ordered with what was done.
+def agreement(
+    replays: str, ordered: Records, made: Records, links: Sequence[str] = LINKS
+) -> Agreement:
+    """Compare what was ordered with what was done; `links` are the names of links by code.
 
     Shapes: ordered, made DECISION[n], DECISION[m]
     """
@@ -93,7 +96,7 @@ def agreement(replays: str, ordered: Records, made: Records) -> Agreement:
         ordered=len(ordered),
         repeated=len(ordered) - len(missing),
         added=left.total(),
-        never_came=[_told(each) for each in missing[:LISTED_MAX]],
+        never_came=[_told(each, links) for each in missing[:LISTED_MAX]],
     )
 
 
@@ -101,11 +104,11 @@ def _keys(records: Records) -> list[tuple[int, ...]]:
     return list(zip(*(records[name].tolist() for name in _KEY), strict=True))
 
 
-def _told(record: Any) -> dict[str, Any]:
+def _told(record: Any, links: Sequence[str]) -> dict[str, Any]:
     link, code, action = (int(record[name]) for name in ("link", "frame_type", "action"))
     told = {
         "action": ACTIONS.get(action, str(action)),
-        "link": LINKS[link] if link < len(LINKS) else str(link),
+        "link": links[link] if link < len(links) else str(link),
         "frame_type": NAMES.get(code, str(code)),
         "stream_id": int(record["stream_id"]),
     }

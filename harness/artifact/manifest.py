@@ -33,6 +33,8 @@ class ProcessExit:
     log: str
     "Path of its log within the run folder, or empty."
     last_log_line: str
+    late_s: float = 0.0
+    "How long it was waited for in vain after it had been asked, until it was killed; 0 if not."
 
 
 _DRIVERS = {"pyaeron": "aeron-c", "aeronmd": "aeron-c", "java": "aeron-java"}
@@ -71,7 +73,7 @@ class Manifest:
     phases: list[Phase] = field(default_factory=list)
     processes: list[ProcessExit] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    "What went wrong in the harness itself, in order."
+    "What went wrong in the harness itself, in order; what its subject did is no part of it."
     stopped: str = ""
     "Why the run ended before its end, when that is no error of the harness."
     unsupported: str = ""

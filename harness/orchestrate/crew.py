@@ -31,6 +31,9 @@ SUCCESSOR = "#"
 WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
 """Roles of which a host may have several, each called by its stream."""
 
+TESTED = frozenset({"driver", "archive", *WORKLOADS})
+"""Roles of the subject: whether they end when they are asked to is for the judge to say."""
+
 IN_THE_FILES_OF = {"replayer": "publisher", "replicator": "recorder"}
 """Who leaves what another role leaves, and where that does."""
 
@@ -55,8 +58,12 @@ class Crew:
         return [each for each in self.of(*roles) if not each.asked]
 
     def end(self, *roles: str) -> None:
-        """End all that have one of these roles, and note who did not."""
-        self._errors += watch.end(self.of(*roles), STOP_TIMEOUT_S)
+        """End all that have one of these roles, and note who of our own did not.
+
+        That a process under test did not is no error of the run: it is noted with its exit.
+        """
+        late = watch.end_or_kill(self.of(*roles), STOP_TIMEOUT_S)
+        self._errors += [each.lateness for each in late if each.role not in TESTED]
 
     def on_host(self, host: str, *roles: str) -> list[Watched]:
         """Those of a host that nobody has told to end."""

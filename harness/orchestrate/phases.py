@@ -300,12 +300,13 @@ class Run:
 
     def _note_agreement(self) -> None:
         """Note how far the decisions of another run were repeated, if they were to be."""
-        if self.order.replayed is None:
+        if self.order.replayed is None or self._case is None:
             return
         folder = self.order.folder
         ordered, made = read_decisions(folder.replayed), read_decisions(folder.decisions)
         if ordered is not None and made is not None:
-            agreement(self.order.replayed.run_id, ordered, made).write(folder.replay)
+            names = self._case.link_names
+            agreement(self.order.replayed.run_id, ordered, made, names).write(folder.replay)
 
     def _note_versions(self) -> None:
         """Note what each driver says of its build, for people also beside the command."""

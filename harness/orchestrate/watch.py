@@ -44,6 +44,9 @@ class Watched:
     asked: bool = False
     """Whether the harness told it to end before it did, or killed it on order."""
 
+    late_s: float = 0.0
+    """How long it was waited for in vain after it had been asked to end; 0 if it came in time."""
+
     speaks_for: Watched | None = None
     """Whose readiness this process reports, if not its own."""
 
@@ -77,6 +80,11 @@ class Watched:
         words = self.process.tail(3)
         return f"{self.name} {how}" + (f"; its last words: {words}" if words else "")
 
+    @property
+    def lateness(self) -> str:
+        """A sentence about a process that had to be killed."""
+        return f"{self.name} did not end within {self.late_s:g} s of being asked"
+
     def facts(self, run_folder: Path) -> ProcessExit:
         return ProcessExit(
             name=self.name,
@@ -85,6 +93,7 @@ class Watched:
             asked=self.asked,
             log=str(self.log.relative_to(run_folder)),
             last_log_line=self.process.tail(1),
+            late_s=self.late_s,
         )
 
 
@@ -134,6 +143,11 @@ def wait_until_ready(
 
 def end(watched: Iterable[Watched], timeout_s: float) -> list[str]:
     """Ask processes to end, together; kill those that do not, and say so in the returned lines."""
+    return [each.lateness for each in end_or_kill(watched, timeout_s)]
+
+
+def end_or_kill(watched: Iterable[Watched], timeout_s: float) -> list[Watched]:
+    """Ask processes to end, together; kill those that do not, and return them."""
     living = [each for each in watched if each.process.poll() is None]
     for each in living:
         each.asked = True
@@ -143,5 +157,6 @@ def end(watched: Iterable[Watched], timeout_s: float) -> list[str]:
     for each in living:
         if each.process.wait(max(0.0, deadline_s - time.monotonic())) is None:
             each.process.kill()
-            late.append(f"{each.name} did not end within {timeout_s:g} s of being asked")
+            each.late_s = timeout_s
+            late.append(each)
     return late

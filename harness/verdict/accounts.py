@@ -25,15 +25,11 @@ from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
 from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
-from harness.verdict.recovery import spilled, system_value
+from harness.verdict.recovery import LAST_MOMENTS_NS, spilled, system_value
 from harness.verdict.window import beyond_any_image, status_messages
 from harness.verdict.wire import unsound
 
 AGREE = "counters_agree_with_packets"
-
-LAST_MOMENTS_NS = 200_000_000
-"""A sender looks at its control sockets at least every 100 ms, and sends a heartbeat as often; what
-had come twice that time before its stream's last packet has surely been taken."""
 
 DATAGRAM_MAX = 65507
 BATCH = 16

@@ -48,7 +48,8 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     marks = np.sort(np.concatenate([first_sent, beats]))
     marks = marks[marks < publisher.ended_ns]
     if len(marks) == 0:
-        return could_not_look(SILENCE, Missing(where[0], "shows neither data nor heartbeat"))
+        gap = Missing(where[0], "shows neither data nor heartbeat")
+        return could_not_look(SILENCE, gap, traffic.id)
     ends = np.append(marks[1:], publisher.ended_ns)
     gaps = ends - marks - pauses.within_ns(marks, ends)
     late = np.flatnonzero(gaps > INTERVAL_NS + TOLERANCE_NS)

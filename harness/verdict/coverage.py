@@ -20,7 +20,8 @@ from harness.scenario.case import TrafficCase
 from harness.verdict.damage import Damage, payload_damage
 from harness.verdict.evidence import Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
-from harness.verdict.losses import frame_index, losses_of
+from harness.verdict.losses import OnTheWay, frame_index, lost_on_the_way
+from harness.verdict.stretch import late_join
 
 COVERED = "positions_covered"
 PADDED = "pad_only_where_lost"
@@ -39,24 +40,42 @@ class _Seen:
     matched: NDArray[np.bool_]
     filled: NDArray[np.bool_]
     "PADs that the publisher did not write: filled gaps."
+    doubtful: NDArray[np.bool_]
+    "PADs like the publisher's own, which came too late: they may be filled gaps."
 
 
-def _look(frames: Records, planned: Planned) -> _Seen:
+def _look(frames: Records, planned: Planned, lost: OnTheWay | None = None) -> _Seen:
+    """What was seen; a PAD is the publisher's where one like it did arrive, as far as is known.
+
+    A gap that runs to the term's end is filled by a PAD that looks like the one that was lost.
+    """
     header = headers(frames)
     starts = frames["position"].astype(np.int64)
     index, matched = frame_index(planned.log, starts)
-    expected = planned.log.frames[np.minimum(index, len(planned.log.frames) - 1)]
+    at = np.minimum(index, len(planned.log.frames) - 1)
+    expected = planned.log.frames[at]
     is_pad = header["type"] == PAD
     written = matched & (expected["frame_type"] == PAD)
     written &= expected["frame_length"] == header["frame_length"]
+    doubtful = np.zeros(len(frames), dtype=np.bool_)
+    if lost is not None:
+        written &= lost.arrived[at]
+        doubtful = is_pad & written & lost.disturbed[at]
     spans = aligned_lengths(header["frame_length"])
-    return _Seen(frames, header, starts, spans, index, matched, is_pad & ~written)
+    return _Seen(frames, header, starts, spans, index, matched, is_pad & ~written, doubtful)
 
 
 def filled_gaps(frames: Records, planned: Planned) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where the padding begins that a receiver has put in place of frames, and how far it goes."""
     seen = _look(frames, planned)
     return seen.starts[seen.filled], seen.spans[seen.filled]
+
+
+def fills_seen(frames: Records, planned: Planned, lost: OnTheWay | None) -> tuple[int, int]:
+    """The least and the most gaps that a receiver can have filled of what was seen."""
+    seen = _look(frames, planned, lost)
+    least = int(seen.filled.sum())
+    return least, least + int(seen.doubtful.sum())
 
 
 def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -71,6 +90,10 @@ def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return could_not_look(COVERED, found, traffic.id)
     planned, frames, wire, subscriber = found
     where = (evidence.name_of(evidence.folder.host(traffic.to_host).subscriber(traffic.id).frames),)
+    late = late_join(evidence, traffic, subscriber)
+    if late:
+        position = subscriber.join_position
+        return failed(COVERED, late, traffic.id, evidence=where, position=position)
     seen = _look(frames, planned)
     damage = _damage(evidence, traffic, planned)
     join, end = subscriber.join_position, planned.log.end_position
@@ -202,19 +225,20 @@ def _wrapped(payload: NDArray[np.uint8], start: int, end: int) -> bytes:
 
 
 def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A PAD that the publisher did not write covers only frames that the middlebox disturbed."""
+    """A PAD that the publisher did not write covers only frames that did not come in their turn."""
     found = together(
-        evidence.case, evidence.decisions, evidence.planned(traffic), evidence.frames_seen(traffic)
+        lost_on_the_way(evidence, traffic),
+        evidence.planned(traffic),
+        evidence.frames_seen(traffic),
     )
     if isinstance(found, Missing):
         return could_not_look(PADDED, found, traffic.id)
-    case, decisions, planned, frames = found
+    lost, planned, frames = found
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     where = (evidence.name_of(files.frames), evidence.name_of(evidence.folder.decisions))
     if len(frames) == 0:
         return could_not_look(PADDED, Missing(where[0], "holds no frame"), traffic.id)
-    seen = _look(frames, planned)
-    lost = losses_of(decisions, case, traffic, planned.log)
+    seen = _look(frames, planned, lost)
     fills = int(seen.filled.sum())
     facts = {"filled_gaps": fills, "dropped": lost.dropped_count}
     offence = _unearned(seen, planned, lost.disturbed)
@@ -222,10 +246,10 @@ def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
         start, position = offence
         text = f"the PAD at position {start} covers position {position}, which was not lost"
         return failed(PADDED, text, traffic.id, evidence=where, position=position, facts=facts)
-    if lost.dropped_count and not fills:
+    if lost.dropped_count and not fills and not seen.doubtful.any():
         text = f"{lost.dropped_count} frames were dropped, yet no gap was filled"
         return failed(PADDED, text, traffic.id, evidence=where, facts=facts)
-    text = f"{fills} filled gaps, each where frames were dropped, held or swapped"
+    text = f"{fills} filled gaps, each where frames were lost or late"
     return passed(PADDED, text, traffic.id, evidence=where, facts=facts)
 
 

@@ -14,7 +14,8 @@ from harness.verdict.compare import first_difference, first_wrong_message
 from harness.verdict.damage import payload_damage, repaired
 from harness.verdict.evidence import Delivered, Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
-from harness.verdict.losses import losses_of
+from harness.verdict.losses import lost_on_the_way
+from harness.verdict.stretch import late_join
 
 ONCE = "delivered_once"
 INTACT = "delivered_intact"
@@ -215,12 +216,16 @@ def _not_intact(
 def _none_withheld(
     evidence: Evidence, traffic: TrafficCase, planned: Planned, index: NDArray[np.int64]
 ) -> Finding:
-    """Whether every message whose frames were all left alone was delivered."""
-    found = together(evidence.case, evidence.decisions, evidence.subscriber(traffic))
+    """Whether every message whose frames all came in their turn was delivered."""
+    found = together(lost_on_the_way(evidence, traffic), evidence.subscriber(traffic))
     if isinstance(found, Missing):
         return could_not_look(INTACT, found, traffic.id)
-    case, decisions, subscriber = found
-    lost = losses_of(decisions, case, traffic, planned.log)
+    lost, subscriber = found
+    late = late_join(evidence, traffic, subscriber)
+    if late:
+        position = subscriber.join_position
+        where = _where(evidence, traffic)
+        return failed(INTACT, late, traffic.id, evidence=where, position=position)
     messages = planned.log.frames["message"]
     must = np.ones(planned.plan.count, dtype=np.bool_)
     must[messages[lost.disturbed & (messages >= 0)]] = False

@@ -8,17 +8,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.artifact.application import PublisherFacts, SubscriberFacts
-from harness.artifact.counter_sample import CounterFacts, read_counters, read_samples
-from harness.artifact.decision import read_decisions
-from harness.artifact.delivery import read_deliveries
+from harness.artifact.counter_sample import (
+    COUNTER_SAMPLE,
+    CounterFacts,
+    read_counters,
+    read_samples,
+)
+from harness.artifact.decision import DECISION, read_decisions
+from harness.artifact.delivery import DELIVERY, read_deliveries
 from harness.artifact.documents import DocumentError
-from harness.artifact.frame_seen import read_frames_seen
+from harness.artifact.frame_seen import FRAME_SEEN, read_frames_seen
 from harness.artifact.held_log import HeldLog, read_held_logs
 from harness.artifact.host_event import HappenedEvent, read_happened
 from harness.artifact.host_facts import CaptureFacts, SnmpFacts
@@ -36,6 +41,7 @@ from harness.dissect.pcap import Capture, read_capture
 from harness.dissect.recording_catalog import Catalog, read_catalog, segment_files
 from harness.scenario.case import Case, TrafficCase
 from harness.verdict.finding import Missing
+from harness.verdict.wholeness import cut_off, index_misfit, messages_misfit, wrote_all
 from harness.verdict.wire import Wire, wire_of
 
 _VALUE = TypeVar("_VALUE")
@@ -134,7 +140,7 @@ class Evidence:
 
     @cached_property
     def decisions(self) -> Records | Missing:
-        return self._document(self.folder.decisions, read_decisions)
+        return self._records(self.folder.decisions, read_decisions, DECISION)
 
     @cached_property
     def host_events(self) -> list[HappenedEvent] | Missing:
@@ -146,7 +152,7 @@ class Evidence:
 
     @cached_property
     def replayed(self) -> Records | Missing:
-        return self._document(self.folder.replayed, read_decisions)
+        return self._records(self.folder.replayed, read_decisions, DECISION)
 
     @cached_property
     def payload(self) -> NDArray[np.uint8] | Missing:
@@ -197,28 +203,36 @@ class Evidence:
 
     def _delivered(self, traffic: TrafficCase) -> Delivered | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
-        deliveries = self._document(files.index, read_deliveries)
+        whole = self._wrote_all(traffic)
+        deliveries = self._records(files.index, read_deliveries, DELIVERY, whole=whole)
         if isinstance(deliveries, Missing):
             return deliveries
         messages = self._bytes(files.messages)
         if isinstance(messages, Missing):
             return messages
-        indexed = int(deliveries["length"].astype(np.int64).sum())
-        if indexed > len(messages) or (len(deliveries) and deliveries["length"].min() < 0):
-            why = f"the index tells of {indexed} bytes, the messages file has {len(messages)}"
+        said = self.subscriber(traffic)
+        if whole and not isinstance(said, Missing) and (why := index_misfit(deliveries, said)):
+            return Missing(self.name_of(files.index), why, damaged=True)
+        if why := messages_misfit(deliveries, messages, is_whole=whole):
             return Missing(self.name_of(files.messages), why, damaged=True)
         return Delivered(deliveries, messages)
 
     def _frames_seen(self, traffic: TrafficCase) -> Records | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
-        return self._document(files.frames, read_frames_seen)
+        whole = self._wrote_all(traffic)
+        return self._records(files.frames, read_frames_seen, FRAME_SEEN, whole=whole)
+
+    def _wrote_all(self, traffic: TrafficCase) -> bool:
+        """Whether a subscriber surely wrote its files to their end."""
+        name = f"{traffic.to_host}/subscriber-{traffic.id}"
+        return not isinstance(self.manifest, Missing) and wrote_all(self.manifest, name)
 
     def _counted(self, host: str) -> Counted | Missing:
         files = self.folder.host(host)
         counters = self._document(files.counters, read_counters)
         if isinstance(counters, Missing):
             return counters
-        samples = self._document(files.counter_samples, read_samples)
+        samples = self._records(files.counter_samples, read_samples, COUNTER_SAMPLE)
         if isinstance(samples, Missing):
             return samples
         return Counted(counters, samples)
@@ -300,6 +314,20 @@ class Evidence:
         except (DocumentError, OSError, ValueError) as error:
             return Missing(self.name_of(path), f"cannot be understood: {error}", damaged=True)
         return Missing(self.name_of(path), "is missing") if found is None else found
+
+    def _records(
+        self,
+        path: Path,
+        read: Callable[[Path], Records | None],
+        dtype: np.dtype[Any],
+        *,
+        whole: bool = True,
+    ) -> Records | Missing:
+        """Raw records; `whole` where the file cannot rightly end inside one."""
+        found = self._document(path, read)
+        if whole and not isinstance(found, Missing) and (why := cut_off(path, dtype)):
+            return Missing(self.name_of(path), why, damaged=True)
+        return found
 
     def _bytes(self, path: Path) -> NDArray[np.uint8] | Missing:
         try:

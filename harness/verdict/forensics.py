@@ -5,7 +5,8 @@
                            <----- the last term's length ----->     what neither may have wiped
 
 A driver wipes what lies a term's length behind its slowest reader, so the last term's length is
-there in both whatever happened before.
+there in both whatever happened before. A gap that was filled from before it on has its only header
+out of reach, so the walk begins behind it.
 """
 
 from dataclasses import dataclass, replace
@@ -13,13 +14,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.artifact.frame_class import PAD
+from harness.artifact.frame_seen import headers
 from harness.artifact.held_log import IMAGES, PUBLICATIONS
 from harness.dissect import layout, log_walk
+from harness.dissect.flow import aligned_lengths
 from harness.dissect.log_buffer import TERM_COUNT, LogFrame, read_frame
 from harness.scenario.case import TrafficCase
 from harness.verdict.damage import payload_damage, repaired_log
 from harness.verdict.evidence import Evidence, KeptLog
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.stretch import owed_from
 from harness.verdict.wire import Wire
 
 EQUAL = "image_log_equals_publication"
@@ -61,9 +66,13 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
         if wrote != rebuilt:
             text = f"{name} is {wrote} in the publication's log and {rebuilt} in the image's"
             return failed(EQUAL, text, traffic.id, evidence=where, stands=True)
-    pair = _pair(publication, image, wire, subscriber.join_position)
+    padding = _padding(evidence, traffic, wire)
+    if isinstance(padding, Missing):
+        return could_not_look(EQUAL, padding, traffic.id)
+    join = owed_from(evidence, traffic, subscriber)
+    pair = _pair(publication, image, wire, join, padding)
     if pair is None:
-        gap = Missing(where[0], "holds no frame that the captures show as sent")
+        gap = Missing(where[0], "holds no frame that the captures show as sent and no fill covers")
         return could_not_look(EQUAL, gap, traffic.id)
     return _compare(traffic, _as_ordered(evidence, traffic, pair), publication, image, where)
 
@@ -80,7 +89,29 @@ def _as_ordered(evidence: Evidence, traffic: TrafficCase, pair: _Pair) -> _Pair:
     )
 
 
-def _pair(publication: KeptLog, image: KeptLog, wire: Wire, join: int) -> _Pair | None:
+def _padding(
+    evidence: Evidence, traffic: TrafficCase, wire: Wire
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | Missing:
+    """Where each PAD began and ended that the reader saw; of a reliable stream none may matter."""
+    nothing = np.zeros(0, dtype=np.int64)
+    if traffic.reliable:
+        return nothing, nothing
+    frames = evidence.frames_seen(traffic)
+    if isinstance(frames, Missing):
+        return frames
+    header = headers(frames)
+    chosen = (header["type"] == PAD) & (header["session_id"] == wire.facts.session_id)
+    starts = frames["position"][chosen].astype(np.int64)
+    return starts, starts + aligned_lengths(header["frame_length"][chosen])
+
+
+def _pair(
+    publication: KeptLog,
+    image: KeptLog,
+    wire: Wire,
+    join: int,
+    padding: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> _Pair | None:
     """What both logs hold for certain; None when no frame is known to begin there."""
     log = publication.log
     tail = log.tails()[log.active_term_index]
@@ -89,11 +120,16 @@ def _pair(publication: KeptLog, image: KeptLog, wire: Wire, join: int) -> _Pair 
     starts = wire.sent.starts[(wire.sent.starts >= low) & (wire.sent.starts < end)]
     if len(starts) == 0:
         return None
+    first = int(starts.min())
+    begins, stops = padding
+    first = int(stops[(begins < first) & (stops > first)].max(initial=first))
+    if first >= end:
+        return None
     return _Pair(
         publication=_stretch(publication, low, end),
         image=_stretch(image, low, end),
         low=low,
-        first=int(starts.min()),
+        first=first,
         end=end,
     )
 

@@ -166,7 +166,7 @@ def _decisions_repeated(
     ordered = evidence.replayed
     if isinstance(ordered, Missing):
         return could_not_look(name, ordered)
-    found = agreement(case.replays, ordered, decisions)
+    found = agreement(case.replays, ordered, decisions, case.link_names)
     facts = {"hits": found.repeated, "eligible": found.ordered}
     struck = sum(each.struck for each in ledger.rules.values())
     if struck != len(decisions):

@@ -15,10 +15,13 @@ from harness.dissect import counter_key
 from harness.dissect.flow import positions
 from harness.scenario.case import TrafficCase
 from harness.scenario.channel import parse_channel
-from harness.verdict.accounts import LAST_MOMENTS_NS
+from harness.scenario.flow_control import FlowControl
+from harness.verdict import group_window
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.group_window import MAX, binding
 from harness.verdict.kind import Kind
+from harness.verdict.recovery import heard_until_ns
 from harness.verdict.series import Series, known_at, stream_series
 from harness.verdict.window import status_messages
 from harness.verdict.wire import Wire
@@ -40,14 +43,13 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return could_not_look(SENDER, series, traffic.id)
     where = _where(evidence, traffic)
     start = planned.log.start_position
-    told = status_messages(wire.answered)
-    limits = positions(told, wire.facts.initial_term_id, wire.facts.term_length)
-    limits = limits + told["window_bytes"]
-    times_ns = told["time_ns"].astype(np.int64)
-    highest = np.maximum.accumulate(limits) if len(limits) else limits
+    channel = parse_channel(traffic.channel)
+    control = channel.flow_control if channel.is_group else FlowControl(MAX)
+    told = binding(wire, status_messages(wire.answered_by_all), control)
+    times_ns, highest = group_window.allowed(wire, told, control, start)
     allowed = known_at(times_ns, highest, series.read_before_ns, start)
     falls = 1 + np.flatnonzero(np.diff(series.values) < 0)
-    takes_back = _PICKED in parse_channel(traffic.channel).parameters
+    takes_back = _PICKED in channel.parameters
     if len(falls) and not takes_back:
         at = int(falls[0])
         before, value = int(series.values[at - 1]), int(series.values[at])
@@ -59,7 +61,7 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
         value = int(series.values[at])
         text = f"snd-lmt was {value} when status messages had allowed {int(allowed[at])} at most"
         return failed(SENDER, text, traffic.id, evidence=where, position=value)
-    least = _least(wire, limits, times_ns, start)
+    least = _least(wire, start)
     if series.last < least and not takes_back:
         text = f"snd-lmt ended at {series.last}, a status message had allowed {least}"
         more = {"evidence": where, "position": series.last, "kind": Kind.STATE}
@@ -68,13 +70,14 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(SENDER, text, traffic.id, evidence=where)
 
 
-def _least(wire: Wire, limits: NDArray[np.int64], times_ns: NDArray[np.int64], start: int) -> int:
-    """What genuine status messages had allowed before the sender's last moments."""
+def _least(wire: Wire, start: int) -> int:
+    """What this reader's genuine status messages had allowed before the sender's last moments."""
     told = status_messages(wire.answered)
+    limits = positions(told, wire.facts.initial_term_id, wire.facts.term_length)
+    limits = limits + told["window_bytes"]
     genuine = np.isin(_words(told), _words(status_messages(wire.answering)))
-    sent_ns = [part["time_ns"].max() for part in (wire.sent.frames, wire.beats_sent) if len(part)]
-    until_ns = max((int(each) for each in sent_ns), default=0) - LAST_MOMENTS_NS
-    return int(limits[genuine & (times_ns <= until_ns)].max(initial=start))
+    heard = told["time_ns"] <= heard_until_ns(wire)
+    return int(limits[genuine & heard].max(initial=start))
 
 
 def _words(told: NDArray[np.void]) -> NDArray[np.void]:

@@ -2,6 +2,8 @@
 
 SETUP   SETUP   SETUP   DATA DATA ....... heartbeat .. heartbeat .. DATA
 |<100ms>|       ^ SM             |<-- 100 ms -->|
+
+Of a group each SETUP goes to all readers, and any of them may answer it or ask for one.
 """
 
 import numpy as np
@@ -10,7 +12,9 @@ from numpy.typing import NDArray
 from harness.artifact.frame_class import SETUP, SM
 from harness.dissect.layout import SM_FLAG_SEND_SETUP
 from harness.dissect.pcap import sent_by
+from harness.dissect.route import between
 from harness.scenario.case import TrafficCase
+from harness.scenario.channel import parse_channel
 from harness.verdict.answering import TOLERANCE_NS
 from harness.verdict.asking import PACE_SLACK_NS
 from harness.verdict.evidence import Evidence
@@ -33,8 +37,12 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     own = capture.frames[sent_by(capture.frames, case.address(traffic.from_host))]
     own = own[(own["frame_type"] == SETUP) & (own["stream_id"] == traffic.stream_id)]
+    if parse_channel(traffic.channel).is_group:
+        # Each reader gets every SETUP, and so does each of its ports.
+        own = own[between(own, case.address(traffic.from_host), case.address(traffic.to_host))]
+        own = own[own["destination_port"] == own["destination_port"][:1]]
     setups_ns = np.sort(own["time_ns"].astype(np.int64))
-    told_ns = status_messages(wire.answered)["time_ns"].astype(np.int64)
+    told_ns = np.sort(status_messages(wire.answered_by_all)["time_ns"].astype(np.int64))
     heard_ns = int(told_ns[0]) if len(told_ns) else int(np.iinfo(np.int64).max)
     early = setups_ns[setups_ns < heard_ns]
     lead_ns = _lead_ns(early)
@@ -70,7 +78,7 @@ def _unasked(
     wire: Wire, setups_ns: NDArray[np.int64], told_ns: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The SETUPs that had no reason: answered long ago, and not asked for since the one before."""
-    frames = wire.answered
+    frames = wire.answered_by_all
     asks = frames[(frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) != 0)]
     asks_ns = np.sort(asks["time_ns"].astype(np.int64))
     before_ns = np.append(np.iinfo(np.int64).min, setups_ns[:-1])

@@ -7,7 +7,8 @@
 Of a stream whose image was lost Aeron promises that the image which follows joins where the sender
 stands, so what was on its way meanwhile is gone. All the same an image brings one stretch of the
 stream, whole, once and in order, from where it joined to where it was left; nothing of a session is
-brought twice; and the last image of each session comes to its end.
+brought twice; and the last image of each session comes to its end. Where images had to join, and
+sessions to end, is asked of `harness.verdict.sessions`: nobody but the sender says where it stands.
 """
 
 from itertools import pairwise
@@ -19,12 +20,14 @@ from harness.scenario.case import TrafficCase
 from harness.verdict.compare import first_wrong_message
 from harness.verdict.evidence import Delivered, Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
+from harness.verdict.sessions import Listening, Offence, end_of, listening
+from harness.verdict.subject import failed_by_itself
 
 IN_PARTS = "delivered_in_parts"
 
 
 def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each image brought an exact stretch of the stream, none twice, the last up to the end."""
+    """Each image brought an exact stretch, joined where the sender stood, the last to the end."""
     found = together(
         evidence.planned(traffic),
         evidence.delivered(traffic),
@@ -34,6 +37,9 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if isinstance(found, Missing):
         return could_not_look(IN_PARTS, found, traffic.id)
     planned, delivered, subscriber, publisher = found
+    unwritten = _unwritten(evidence, traffic)
+    if unwritten is not None:
+        return could_not_look(IN_PARTS, unwritten, traffic.id)
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     where = (evidence.name_of(files.index), evidence.name_of(files.document))
     parts = subscriber.own_parts
@@ -52,9 +58,11 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
             position, text = offence
             more = {"evidence": where, "position": position, "stands": True}
             return failed(IN_PARTS, text, traffic.id, **more)
-    unfinished = _unfinished(parts, publisher)
-    if unfinished is not None:
-        position, text = unfinished
+    lacking = _lacking(evidence, traffic, parts, publisher)
+    if isinstance(lacking, Missing):
+        return could_not_look(IN_PARTS, lacking, traffic.id)
+    if lacking is not None:
+        position, text = lacking
         return failed(IN_PARTS, text, traffic.id, evidence=where, position=position)
     brought = sum(each.end_position - each.join_position for each in parts)
     text = f"{len(parts)} images of {len(sessions)} sessions, each an exact stretch of the stream"
@@ -62,7 +70,20 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(IN_PARTS, text, traffic.id, evidence=where, facts=facts)
 
 
-def _overlap(parts: list[Part]) -> tuple[int, str] | None:
+def _unwritten(evidence: Evidence, traffic: TrafficCase) -> Missing | None:
+    """That a reader could not write down what it was given, such as on a full disk."""
+    files, manifest = (
+        evidence.folder.host(traffic.to_host).subscriber(traffic.id),
+        evidence.manifest,
+    )
+    if isinstance(manifest, Missing):
+        return manifest
+    if not failed_by_itself(manifest, traffic.to_host, files.document.stem):
+        return None
+    return Missing(evidence.name_of(files.index), "its writer failed by itself", damaged=True)
+
+
+def _overlap(parts: list[Part]) -> Offence | None:
     """The first image that joined before where the one before it had come to."""
     for before, after in pairwise(parts):
         if after.join_position < before.end_position:
@@ -75,7 +96,7 @@ def _overlap(parts: list[Part]) -> tuple[int, str] | None:
 
 def _inexact(
     planned: Planned, delivered: Delivered, session: int, parts: list[Part]
-) -> tuple[int, str] | None:
+) -> Offence | None:
     """The first message of a session that is not what its images were to bring."""
     rows = delivered.deliveries
     chosen = rows["session_id"] == session
@@ -133,18 +154,50 @@ def _wanted(planned: Planned, parts: list[Part]) -> np.ndarray:
     return np.concatenate(whole)
 
 
-def _unfinished(parts: list[Part], publisher: PublisherFacts) -> tuple[int, str] | None:
-    """A session that did not come to its end, or the last one elsewhere than its publisher."""
-    for session in sorted({each.session_id for each in parts}):
-        last = [each for each in parts if each.session_id == session][-1]
-        if not last.eos_seen:
-            text = f"the last image of session {session} was left at {last.end_position}, unended"
-            return last.end_position, text
-        if session == publisher.session_id and last.end_position != publisher.end_position:
-            return last.end_position, (
-                f"session {session} ended at {last.end_position} for its subscriber, at "
-                f"{publisher.end_position} for its publisher"
-            )
-    if publisher.session_id not in {each.session_id for each in parts}:
+def _lacking(
+    evidence: Evidence, traffic: TrafficCase, parts: list[Part], publisher: PublisherFacts
+) -> Offence | Missing | None:
+    """What the images were to bring and none of them has, at either end or between them."""
+    own = {
+        session: [each for each in parts if each.session_id == session]
+        for session in sorted({each.session_id for each in parts})
+    }
+    unended = next((found for each in own.values() if (found := _unended(each[-1]))), None)
+    if unended is not None:
+        return unended
+    if publisher.session_id not in own:
         return publisher.start_position, f"no image of session {publisher.session_id} was seen"
+    heard = listening(evidence, traffic)
+    for session, images in own.items():
+        offence = _cut_short(images[-1], end_of(evidence, traffic, session, publisher))
+        offence = offence or _joined_wrongly(heard, images)
+        if offence is not None:
+            return offence
     return None
+
+
+def _unended(last: Part) -> Offence | None:
+    """That the last image of a session was left before it had ended."""
+    if last.eos_seen:
+        return None
+    text = f"the last image of session {last.session_id} was left at {last.end_position}, unended"
+    return last.end_position, text
+
+
+def _cut_short(last: Part, end: int | Missing) -> Offence | Missing | None:
+    """That a session ended for its subscriber elsewhere than for its publisher."""
+    if isinstance(end, Missing):
+        return end
+    if last.end_position == end:
+        return None
+    return last.end_position, (
+        f"session {last.session_id} ended at {last.end_position} for its subscriber, at {end} "
+        "for its publisher"
+    )
+
+
+def _joined_wrongly(heard: Listening | Missing, images: list[Part]) -> Offence | Missing | None:
+    """An image that came without need, or joined elsewhere than where the sender stood."""
+    if isinstance(heard, Missing):
+        return heard
+    return heard.needless(images) or heard.misjoined(images)

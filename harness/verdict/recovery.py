@@ -7,7 +7,7 @@ import numpy as np
 from harness.artifact.frame_class import PAD
 from harness.dissect import counter_key
 from harness.dissect.flow import aligned_lengths
-from harness.dissect.frames import DATA_HEADER_LENGTH
+from harness.dissect.frames import DATA_HEADER_LENGTH, Frames
 from harness.scenario.case import TrafficCase
 from harness.verdict.compare import first_differing_pair
 from harness.verdict.evidence import Counted, Evidence
@@ -20,6 +20,10 @@ from harness.verdict.wire import Wire
 NO_NAKS = "no_naks"
 AGREE = "naks_and_retransmits_agree"
 IDENTICAL = "retransmits_identical"
+
+LAST_MOMENTS_NS = 200_000_000
+"""A sender looks at its control sockets at least every 100 ms, and sends a heartbeat as often; what
+had come twice that time before its stream's last packet has surely been taken."""
 
 
 def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -50,9 +54,16 @@ def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
         if value > (others if host == traffic.from_host else 0):
             where = (evidence.name_of(evidence.folder.host(host).counters),)
             name = counter_key.STREAM_NAMES[type_id]
-            text = f"{name} at {host} is {value}, though no NAK is in any capture"
+            shown = f"the captures show only {others} NAKs, of other readers"
+            shown = shown if others else "no NAK is in any capture"
+            text = f"{name} at {host} is {value}, though {shown}"
             return failed(NO_NAKS, text, traffic.id, evidence=where)
-    return passed(NO_NAKS, "no NAK in any capture, none in the counters", traffic.id)
+    text = "no NAK in any capture, none in the counters"
+    if others:
+        text = (
+            f"no NAK of this reader in any capture, {others} of others; none else in the counters"
+        )
+    return passed(NO_NAKS, text, traffic.id)
 
 
 def naks_and_retransmits_agree(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
@@ -80,18 +91,21 @@ def _stream_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return could_not_look(AGREE, found, traffic.id)
     wire, planned, case, decisions = found
     left, reached = len(wire.naks(wire.answering)), len(wire.naks(wire.answered_by_all))
+    heard = _surely_heard(wire, wire.answered_by_all)
     wanted = (
-        (traffic.to_host, counter_key.RECEIVER_NAKS_SENT, left, "left"),
-        (traffic.from_host, counter_key.SENDER_NAKS_RECEIVED, reached, "reached"),
+        (traffic.to_host, counter_key.RECEIVER_NAKS_SENT, left, left, "left"),
+        (traffic.from_host, counter_key.SENDER_NAKS_RECEIVED, heard, reached, "reached"),
     )
-    for host, type_id, seen, verb in wanted:
+    for host, type_id, least, seen, verb in wanted:
         value = stream_total(evidence, host, type_id, wire)
         if isinstance(value, Missing):
             return could_not_look(AGREE, value, traffic.id)
         spared = spilled(evidence, host) if verb == "reached" else 0
-        if not seen - spared <= value <= seen:
+        if not least - spared <= value <= seen:
             name = counter_key.STREAM_NAMES[type_id]
             text = f"{seen} NAKs {verb} {host} in its capture, but {name} says {value}"
+            if least < seen:
+                text += f"; {least} came while the stream surely was there"
             if spared:
                 text += f", and its sockets dropped only {spared} datagrams"
             kind = _kind_of_lie(value, seen, is_received=verb == "reached")
@@ -114,6 +128,7 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
         counter_key.NAKS_RECEIVED_TOTAL: 0,
         counter_key.RETRANSMITTED_BYTES: 0,
     }
+    heard = 0
     resent: dict[str, int] = {}
     for traffic in traffics:
         wire = evidence.wire(traffic)
@@ -123,6 +138,7 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
             sums[counter_key.NAKS_SENT_TOTAL] += len(wire.naks(wire.answering))
         if traffic.from_host == host:
             sums[counter_key.NAKS_RECEIVED_TOTAL] += len(wire.naks(wire.answered))
+            heard += _surely_heard(wire, wire.answered)
             # What is sent again goes to every destination, and is counted once.
             resent[traffic.id] = max(resent.get(traffic.id, 0), resent_bytes(wire))
     sums[counter_key.RETRANSMITTED_BYTES] = sum(resent.values())
@@ -131,11 +147,11 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
         value = system_value(evidence, host, counter_id)
         if isinstance(value, Missing):
             return [could_not_look(AGREE, value, host)]
-        spared = spilled(evidence, host) if counter_id == counter_key.NAKS_RECEIVED_TOTAL else 0
-        if not seen - spared <= value <= seen:
+        is_received = counter_id == counter_key.NAKS_RECEIVED_TOTAL
+        least = heard - spilled(evidence, host) if is_received else seen
+        if not least <= value <= seen:
             name = counter_key.SYSTEM_NAMES[counter_id]
             text = f"counter {counter_id} '{name}' says {value}, the captures show {seen}"
-            is_received = counter_id == counter_key.NAKS_RECEIVED_TOTAL
             kind = _kind_of_lie(value, seen, is_received=is_received)
             return [failed(AGREE, text, host, evidence=where, kind=kind)]
     text = ", ".join(f"{counter_key.SYSTEM_NAMES[each]} {sums[each]}" for each in sums)
@@ -172,6 +188,21 @@ def retransmits_identical(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(IDENTICAL, text, traffic.id, evidence=where, position=position, stands=True)
     text = f"{len(again)} of {len(frames)} frames were sent again, each the same"
     return passed(IDENTICAL, text, traffic.id, evidence=where)
+
+
+def heard_until_ns(wire: Wire) -> int:
+    """Up to when all that had reached a stream's sender was surely taken.
+
+    What comes later may find that the publication is gone, and is then no longer its affair.
+    """
+    sent = (wire.sent.frames, wire.beats_sent)
+    last_ns = max((int(part["time_ns"].max()) for part in sent if len(part)), default=0)
+    return last_ns - LAST_MOMENTS_NS
+
+
+def _surely_heard(wire: Wire, frames: Frames) -> int:
+    """How many NAKs among frames that reached the sender it has surely taken."""
+    return int((wire.naks(frames)["time_ns"] <= heard_until_ns(wire)).sum())
 
 
 def spilled(evidence: Evidence, host: str) -> int:

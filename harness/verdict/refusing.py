@@ -143,9 +143,9 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
 
 
 def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]] | Missing:
-    """The streams that end or begin at a host."""
+    """The streams that end or begin at a host, once for each pair of their hosts."""
     wires = []
-    for traffic in case.traffic:
+    for traffic in (flow for each in case.traffic for flow in each.flows):
         if host in (traffic.from_host, traffic.to_host):
             wire = evidence.wire(traffic)
             if isinstance(wire, Missing):
@@ -202,7 +202,8 @@ def _runs_at(evidence: Evidence, host: str) -> Finding:
     arrived = capture.frames[~sent_by(capture.frames, case.address(host))]
     bounds = np.zeros((2, 2), dtype=np.int64)
     for traffic, wire in wires:
-        if traffic.to_host == host:
+        # Several publishers of a stream make one image.
+        if traffic.to_host == host and traffic.from_host == traffic.publishers[0]:
             bounds += _bounds(evidence, traffic, wire, arrived)
     where = (
         evidence.name_of(evidence.folder.host(host).counters),
@@ -244,7 +245,8 @@ def _bounds(
     told_ns = told["time_ns"].astype(np.int64)
     subscriber = evidence.subscriber(traffic)
     join = 0 if isinstance(subscriber, Missing) else subscriber.join_position
-    early = known_at(told_ns, at, times_ns, join)
+    # Of what comes in the same nanosecond either may have been first, as on virtual time.
+    early = known_at(told_ns, at, times_ns - 1, join)
     late = known_at(told_ns, at, times_ns + TOLERANCE_NS, join)
     half = facts.term_length // 2
     sound = ~found.is_invalid & (begins >= 0)

@@ -5,7 +5,8 @@
                   |<------- 10 ms ------------->|
 
 An answer is a stretch of datagrams that were sent before and follow each other, in the log and on
-the wire: a sender does nothing else with its stream meanwhile.
+the wire: a sender does nothing else with its stream meanwhile. Of a group any reader's NAK makes
+one, and all its readers get it.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from harness.dissect.flow import positions
 from harness.scenario.case import TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
+from harness.verdict.outcome import Outcome
 from harness.verdict.recovery import system_value
 from harness.verdict.wire import Wire
 
@@ -92,7 +94,7 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 def _wanted_ends(wire: Wire, found: Answers) -> NDArray[np.int64]:
     """How far each answer must go at least: the shortest NAK for its place says so."""
-    naks = wire.naks(wire.answered)
+    naks = wire.naks(wire.answered_by_all)
     starts = wire.nak_positions(naks)
     term_length = wire.facts.term_length
     longest = min(WINDOW_MAX, term_length // 2) * WINDOWS
@@ -122,7 +124,7 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return could_not_look(SPACED, wire, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     found = answers(wire)
-    naks = wire.naks(wire.answered)
+    naks = wire.naks(wire.answered_by_all)
     asked_at = positions(naks, wire.facts.initial_term_id, wire.facts.term_length)
     asked_ns = naks["time_ns"].astype(np.int64)
     least_ns = LINGER_NS - LINGER_SLACK_NS
@@ -165,20 +167,20 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
         return could_not_look(COUNTED, case, host)
     if isinstance(value, Missing):
         return could_not_look(COUNTED, value, host)
-    least = most = 0
-    for traffic in case.traffic:
-        if traffic.from_host == host:
-            wire = evidence.wire(traffic)
-            if isinstance(wire, Missing):
-                return could_not_look(COUNTED, wire, host)
-            # Two answers that follow each other look like one.
-            least += len(answers(wire).starts)
-            datagrams = len(np.unique(wire.sent.frames["datagram"][wire.resent()]))
-            most += min(datagrams, len(wire.naks(wire.answered)))
     where = (
         evidence.name_of(evidence.folder.host(host).counters),
         evidence.name_of(evidence.folder.capture(host)),
     )
+    least = most = 0
+    for traffic in case.traffic:
+        wires = _wires(evidence, traffic, host)
+        if isinstance(wires, Missing):
+            return could_not_look(COUNTED, wires, host)
+        if any(len(np.unique(each.sent.frames["destination_port"])) > 1 for each in wires):
+            text = f"{traffic.id} goes to several ports of one host: copies look like answers"
+            return Finding(COUNTED, Outcome.INCONCLUSIVE, text, host, where)
+        fewest, limit = _bounds(wires)
+        least, most = least + fewest, most + limit
     name = counter_key.SYSTEM_NAMES[counter_key.RETRANSMITS_SENT]
     facts = {"counted": value, "least": least, "most": most}
     text = f"counter {counter_key.RETRANSMITS_SENT} '{name}' is {value}"
@@ -186,3 +188,28 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
         text += f", the capture shows {least} to {most} answers"
         return failed(COUNTED, text, host, evidence=where, facts=facts)
     return passed(COUNTED, f"{text}, {least} to {most} answers", host, evidence=where, facts=facts)
+
+
+def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | Missing:
+    """A stream on its way to each of its readers, if the host publishes it."""
+    wires = []
+    for reader in traffic.subscribers if host in traffic.publishers else ():
+        wire = evidence.wire(traffic.between(host, reader))
+        if isinstance(wire, Missing):
+            return wire
+        wires.append(wire)
+    return wires
+
+
+def _bounds(wires: list[Wire]) -> tuple[int, int]:
+    """The least and the most of a stream's answers, each of which goes to all its readers."""
+    if not wires:
+        return 0, 0
+    # Two answers that follow each other look like one.
+    least = max(len(answers(each).starts) for each in wires)
+    first = wires[0]
+    most = len(first.naks(first.answered_by_all))
+    # Where a reader came late or left early, what was new to it may have been an answer to others.
+    if all(np.array_equal(each.sent.starts, first.sent.starts) for each in wires):
+        most = min(most, len(np.unique(first.sent.frames["datagram"][first.resent()])))
+    return least, most

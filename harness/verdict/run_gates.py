@@ -11,7 +11,9 @@ from harness.dissect.pcap import Capture, sent_by
 from harness.scenario.case import Case, TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, passed, together
+from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
+from harness.verdict.subject import is_our_failure
 
 STAMP_FALL_NS_MAX = 1_000_000
 """Packets of one direction that two processors took in may lie some microseconds out of order in a
@@ -28,6 +30,14 @@ def manifest_complete(evidence: Evidence) -> list[Finding]:
         return [could_not_look(name, found)]
     manifest, case, payload = found
     where = (evidence.name_of(evidence.folder.manifest),)
+    failures = [each for each in manifest.processes if is_our_failure(each)]
+    if failures:
+        first = failures[0]
+        words = f": {first.last_log_line}" if first.last_log_line else ""
+        text = f"{first.name} failed by itself{words}"
+        # Whoever waited for it waited in vain, and that is no fault of the subject either.
+        every = frozenset(Kind)
+        return [Finding(name, Outcome.HARNESS, text, evidence=where, excuses_kinds=every)]
     if manifest.errors:
         more = f" (and {len(manifest.errors) - 1} more)" if len(manifest.errors) > 1 else ""
         text = f"the run had errors: {manifest.errors[0]}{more}"

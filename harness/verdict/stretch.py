@@ -7,6 +7,9 @@ The first message is the first that begins where the reader had joined, or behin
 none is missing, none comes twice, and each is whole. Judged from the delivered bytes against the
 plan, so a violation stands whatever gate is broken. That a reader was cut off at all is for the
 gate on faults to say.
+
+Where it joined is what its driver has told it. So a reader that was there before anybody published,
+alone and without a cut, is owed the stream from its start.
 """
 
 from typing import Any
@@ -14,12 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.artifact.application import SubscriberFacts
 from harness.scenario.case import TrafficCase
 from harness.verdict.compare import first_wrong_message
 from harness.verdict.evidence import Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 
 UNBROKEN = "delivered_unbroken"
+_OF_TIME = ("drop", "duplicate", "hold", "swap")
+"""What a rule may do to a frame so that each that comes says what was sent."""
+_OPENING = {"SETUP", "SM"}
+"""What tells a receiver where a stream is, and a sender that somebody listens."""
 
 
 def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -36,6 +44,11 @@ def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
     positions = delivered.deliveries["position"].astype(np.int64)
     if len(lengths) == 0:
         return could_not_look(UNBROKEN, Missing(where[0], "tells of no message"), traffic.id)
+    late = late_join(evidence, traffic, subscriber)
+    if late:
+        told = (evidence.name_of(files.document),)
+        position = subscriber.join_position
+        return failed(UNBROKEN, late, traffic.id, evidence=told, position=position)
     plan = planned.plan
     first = int(np.searchsorted(_starts(planned), subscriber.join_position))
     count = min(len(lengths), plan.count - first)
@@ -61,6 +74,36 @@ def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(UNBROKEN, text, traffic.id, position=int(positions[at]), **more)
     text = f"messages {first} to {first + count - 1} of {plan.count}, each once and in order"
     return passed(UNBROKEN, text, traffic.id, evidence=where, facts={"delivered": count})
+
+
+def late_join(evidence: Evidence, traffic: TrafficCase, subscriber: SubscriberFacts) -> str:
+    """What is wrong with where a reader joined; empty where it is in order."""
+    owed = owed_from(evidence, traffic, subscriber)
+    if subscriber.join_position <= owed:
+        return ""
+    return (
+        f"joined at position {subscriber.join_position}, though it was there before anybody "
+        f"published: the stream begins at {owed}"
+    )
+
+
+def owed_from(evidence: Evidence, traffic: TrafficCase, subscriber: SubscriberFacts) -> int:
+    """The position from which a reader must be given the stream.
+
+    A sender goes nowhere before a receiver answers, and that has its image then. But another's
+    answer may let it go on, and so may a false word of the middlebox; an image that comes in the
+    place of a lost one, or from an archive, begins where it may.
+    """
+    case = evidence.case
+    alone = len(traffic.publishers) == len(traffic.subscribers) == 1
+    late = traffic.rejoins or traffic.merges or traffic.partial or traffic.replays
+    if isinstance(case, Missing) or not alone or late or case.events:
+        return subscriber.join_position
+    for fault in case.faults:
+        told = {*fault.frame_types, *(each.type for each in fault.forged)}
+        if fault.action not in _OF_TIME and told & _OPENING:
+            return subscriber.join_position
+    return traffic.initial_position
 
 
 def _starts(planned: Planned) -> NDArray[np.int64]:

@@ -1,8 +1,10 @@
 """Whether the processes under test lived and came to their end; this check is always made."""
 
+import signal
 from collections.abc import Iterator
 
 from harness.artifact.application import PublisherFacts, SubscriberFacts
+from harness.artifact.host_event import HappenedEvent
 from harness.artifact.manifest import Manifest, ProcessExit
 from harness.artifact.recording import RecorderFacts
 from harness.scenario.case import TrafficCase
@@ -12,11 +14,18 @@ from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
 
 NAME = "subject_lived"
+SUCCESSOR = "#"
+"""Between the name of a process and its number, if another had that name before it."""
 ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator")
 SERVERS = ("driver", "archive")
 """They live until they are asked to end; the others end by themselves."""
 UNSUPPORTED_EXIT_CODE = 127
 CANNOT_START_EXIT_CODES = (126, 127)
+HARNESS_EXIT_CODES = (3, 120)
+"""Of a workload that failed by itself, or for want of disk or memory: no word about its subject.
+With 120 Python ends if it could not write out what was printed."""
+ORDERLY_EXIT_CODES = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+"""Of a server that was asked to end: of its own accord, by the signal, or as a JVM tells of one."""
 GAVE_UP_EXIT_CODE = 124
 """Of a workload, or an archive, that was not answered in time."""
 _Facts = PublisherFacts | SubscriberFacts | RecorderFacts
@@ -33,8 +42,9 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
         return [could_not_look(NAME, Missing(where, "tells of no driver or workload"))]
     findings = [
         *_deaths(subjects, manifest.unsupported),
+        *_bad_ends(subjects, evidence.host_events),
         *_overrun(manifest, where),
-        *_own_words(evidence),
+        *_own_words(evidence, manifest),
     ]
     for role in _expected(evidence):
         if not any(each.role == role for each in subjects):
@@ -64,22 +74,80 @@ def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
         code = each.exit_code
         if each.asked or code is None or (code == 0 and each.role not in SERVERS):
             continue
-        where = (each.log,) if each.log else ()
-        words = f"; its last words: {each.last_log_line}" if each.last_log_line else ""
+        if is_our_failure(each):
+            text = f"{each.name} failed by itself{_last_words(each)}"
+            findings.append(Finding(NAME, Outcome.HARNESS, text, each.name, _log_of(each)))
+            continue
+        where, words = _log_of(each), _last_words(each)
         # Of a driver the harness alone can tell: these codes mean it only before a heartbeat.
         cannot = CANNOT_START_EXIT_CODES if unsupported else ()
         if code in (cannot if each.role == "driver" else (UNSUPPORTED_EXIT_CODE,)):
             text = f"{each.name} says that it cannot do this{words}"
             findings.append(Finding(NAME, Outcome.UNSUPPORTED, text, each.name, where))
             continue
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        text = f"{each.name} {how} before it was asked to end{words}"
+        text = f"{each.name} {_how(code)} before it was asked to end{words}"
         gave_up = code == GAVE_UP_EXIT_CODE and each.role != "driver"
         kind = Kind.PATIENCE if gave_up else Kind.SAFETY
         findings.append(
             failed(NAME, text, each.name, evidence=where, stands=not gave_up, kind=kind)
         )
     return findings
+
+
+def is_our_failure(each: ProcessExit) -> bool:
+    """Whether this is a workload that says that it failed by itself."""
+    is_workload = each.role in ROLES and each.role not in SERVERS
+    return is_workload and each.exit_code in HARNESS_EXIT_CODES
+
+
+def failed_by_itself(manifest: Manifest, host: str, stem: str) -> bool:
+    """Whether a workload that left files of this stem on a host did not write them to their end."""
+    mine = [each for each in manifest.processes if is_our_failure(each)]
+    return any(each.name.partition(SUCCESSOR)[0] == f"{host}/{stem}" for each in mine)
+
+
+def _bad_ends(
+    subjects: list[ProcessExit], happened: list[HappenedEvent] | Missing
+) -> list[Finding]:
+    """Whoever did not end when he was asked to, and servers that did not end in good order."""
+    findings = []
+    for each in subjects:
+        where, words = _log_of(each), _last_words(each)
+        if each.late_s:
+            text = f"{each.name} did not end within {each.late_s:g} s of being asked to{words}"
+            findings.append(failed(NAME, text, each.name, evidence=where, kind=Kind.LIVENESS))
+            continue
+        code = each.exit_code
+        if not each.asked or each.role not in SERVERS or code is None or code in ORDERLY_EXIT_CODES:
+            continue
+        if code == -signal.SIGKILL and _may_be_ordered(each, happened):
+            continue
+        text = f"{each.name} {_how(code)} when it was asked to end{words}"
+        findings.append(
+            failed(NAME, text, each.name, evidence=where, stands=True, kind=Kind.SAFETY)
+        )
+    return findings
+
+
+def _may_be_ordered(each: ProcessExit, happened: list[HappenedEvent] | Missing) -> bool:
+    """Whether an event may have killed this process, which counts as asked, too."""
+    if isinstance(happened, Missing):
+        return True
+    host = each.name.partition("/")[0]
+    kills = [event for event in happened if event.action == "kill" and event.host == host]
+    return any(each.role in event.processes for event in kills)
+
+
+def _log_of(each: ProcessExit) -> tuple[str, ...]:
+    return (each.log,) if each.log else ()
+
+
+def _last_words(each: ProcessExit) -> str:
+    return f"; its last words: {each.last_log_line}" if each.last_log_line else ""
+
+
+def _how(code: int) -> str:
+    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def _overrun(manifest: Manifest, where: str) -> list[Finding]:
@@ -89,7 +157,7 @@ def _overrun(manifest: Manifest, where: str) -> list[Finding]:
     return [failed(NAME, text, evidence=(where,), kind=Kind.LIVENESS)]
 
 
-def _own_words(evidence: Evidence) -> list[Finding]:
+def _own_words(evidence: Evidence, manifest: Manifest) -> list[Finding]:
     """What workloads say went wrong; one that ended well says at least that nothing did."""
     case = evidence.case
     if isinstance(case, Missing):
@@ -97,6 +165,9 @@ def _own_words(evidence: Evidence) -> list[Finding]:
     findings = []
     for traffic in case.traffic:
         for facts, who in _spoken(evidence, traffic):
+            host, _, stem = who.partition("/")
+            if failed_by_itself(manifest, host, stem):
+                continue
             if isinstance(facts, Missing):
                 findings.append(could_not_look(NAME, facts, who))
             elif facts.error:

@@ -1,10 +1,11 @@
 """Gates on the weather: it was set as asked, and it befell the packets as often as was asked for.
 
-    relay    its ledger counts each datagram that was lost, sent twice or damaged
+    relay    its ledger counts each datagram that was lost, sent twice, damaged or sent at once
     netem    the kernel's own options and counts, beside what the relay sent and b captured
 
 Nothing tells netem's losses one by one. Its counts take every packet, also the few that are not of
-a stream (ARP), so they agree with the captures up to these.
+a stream (ARP), so they agree with the captures up to these. How late packets were, and how fast
+they came, is compared with nothing here.
 """
 
 import math
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from harness.artifact.ledger import LinkAccount
 from harness.artifact.netem import NetemLink
+from harness.artifact.weather_account import WeatherAccount
 from harness.dissect.pcap import Capture, sent_by
 from harness.netem.readback import Applied, differences
 from harness.scenario.case import Case
@@ -78,11 +80,31 @@ def _by_relay(evidence: Evidence, case: Case, weather: WeatherCase) -> list[Find
     where = (evidence.name_of(evidence.folder.ledger),)
     link = ledger.links.get(weather.link)
     account = None if link is None else link.weather
-    if account is None:
+    if link is None or account is None:
         text = "the case orders weather, and the relay's ledger knows of none"
         return [Finding(NAME, Outcome.HARNESS, text, weather.link, where)]
     counts = _counts(weather, account.received, account.lost, account.duplicated, account.corrupted)
+    if weather.reorder_ppb:
+        counts.append(_reordered(weather, link, account))
     return _told(counts, weather, where)
+
+
+def _reordered(weather: WeatherCase, link: LinkAccount, account: WeatherAccount) -> Count:
+    """How many of the relay's packets overtook others, where each may try but those within a gap.
+
+    Of the packets behind one that overtook, gap - 1 do not try. So as many as r overtake among n
+    just where r of n - r * (gap - 1) tries succeed, which is a matter of independent chances.
+    """
+    share, hits = weather.reorder_ppb / BILLION, account.reordered
+    idle = max(0, weather.reorder_gap - 1)
+    fewest = account.sent + link.send_failures
+    # Packets of others overtake and are counted, too; how many came the ledger tells but roughly.
+    others = link.other_in + max(0, link.datagrams_out - account.received)
+    most = fewest + account.no_room + 2 * others
+    low, _ = interval(max(0, fewest - (hits + 1) * idle), share, CONFIDENCE)
+    _, high = interval(max(0, most - hits * idle), share, CONFIDENCE)
+    # With few packets chance allows none at all, which is then no news.
+    return Count(f"reorder {share:.4%}", max(0, fewest - hits * idle), hits, 0, low, high)
 
 
 def _by_netem(evidence: Evidence, case: Case, weather: WeatherCase) -> list[Finding]:

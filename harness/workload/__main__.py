@@ -5,11 +5,15 @@
 
 Prints `ready` when subscribed, or recorded, and `progress <bytes>/<total>` on the way. Exit codes:
 0 the stream went to its end, 1 the subject failed (why is on stderr and in the document left
-behind), 124 the same, but all that failed is that it did not answer in time, 127 the subject cannot
-do what the case asks for, 143 or 130 asked to end before that.
+behind), 3 the workload itself or its machine failed, which says nothing of the subject (the
+traceback is on stderr), 124 as 1, but all that failed is that it did not answer in time, 127 the
+subject cannot do what the case asks for, 143 or 130 asked to end before that.
 """
 
+import contextlib
+import errno
 import sys
+import traceback
 
 from driver.base.errors import DriverError
 from driver.client.errors import RegistrationError
@@ -26,9 +30,16 @@ from harness.workload import (
 from harness.workload.stop import TIMEOUTS, GaveUp, Stop, Stopped, SubjectError
 
 SUBJECT_FAILED = 1
+HARNESS_FAILED = 3
 GAVE_UP = 124
 UNSUPPORTED = 127
 SIGNAL_BASE = 128
+
+SUBJECT_PACKAGE = "driver"
+"""The client that a workload speaks with is part of the subject; what breaks in it is its own."""
+
+SCARCE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""What a machine says that has no more to give, whoever asked for it."""
 
 RUNS = {
     "publisher": publisher.run,
@@ -42,7 +53,10 @@ RUNS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one workload to its end. Returns the exit code."""
-    chosen = options.parse(arguments)
+    try:
+        chosen = options.parse(arguments)
+    except Exception as error:
+        return _unforeseen("workload", error)
     try:
         RUNS[chosen.role](chosen, Stop.on_signals())
     except Stopped as stopped:
@@ -57,7 +71,35 @@ def main(arguments: list[str] | None = None) -> int:
     except (DriverError, SubjectError) as error:
         print(f"{chosen.role}: {error}", file=sys.stderr)
         return SUBJECT_FAILED
+    except Exception as error:
+        return _unforeseen(chosen.role, error)
     return 0
+
+
+def _unforeseen(role: str, error: Exception) -> int:
+    """Tell of an error that nobody foresaw. Returns the exit code: whose it is."""
+    is_subject = _broke_in_subject(error)
+    whose = "the client broke" if is_subject else "the workload itself failed, not its subject"
+    # The log may lie on the disk that is full.
+    with contextlib.suppress(OSError):
+        traceback.print_exception(error, file=sys.stderr)
+        # Last, so that it is what people read first.
+        print(f"{role}: {whose}: {type(error).__name__}: {error}", file=sys.stderr)
+    return SUBJECT_FAILED if is_subject else HARNESS_FAILED
+
+
+def _broke_in_subject(error: Exception) -> bool:
+    """Whether the innermost code of this project that an error passed is the subject's."""
+    is_scarce = isinstance(error, OSError) and error.errno in SCARCE
+    if is_scarce or isinstance(error, MemoryError):
+        return False
+    packages = [
+        str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    ]
+    # A workload's own entry point is called `__main__`.
+    own = [each for each in packages if each in (SUBJECT_PACKAGE, "harness", "__main__")]
+    return bool(own) and own[-1] == SUBJECT_PACKAGE
 
 
 if __name__ == "__main__":

@@ -68,3 +68,11 @@ def test_is_what_it_was_when_it_is_read_again(tmp_path):
     path.write_text('{"schema": "windtunnel-replay/1", "more": 1}')
     with pytest.raises(DocumentError):
         Agreement.read(path)
+
+
+def test_links_have_the_names_that_the_case_gives_them():
+    names = ("pub->sub1", "sub1->pub", "pub->sub2", "sub2->pub")
+    ordered = np.concatenate([made(1, link=link) for link in (0, 3, 4)])
+    found = agreement("first", ordered, made(0), names)
+    assert found.first == "DATA of stream 1001 on pub->sub1 at position 0 in attempt 1"
+    assert [each["link"] for each in found.never_came] == ["pub->sub1", "sub2->pub", "4"]

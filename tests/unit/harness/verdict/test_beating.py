@@ -105,3 +105,10 @@ def test_a_link_that_takes_heartbeats_is_no_fault_of_the_sender(run):
     assert run.links[A_TO_B].frames["HEARTBEAT"].received == 6
     run.packets["b"] = [each for each in run.packets["b"] if each.kind != "HEARTBEAT"]
     assert look(run).outcome is PASS
+
+
+def test_a_stream_without_data_and_heartbeats_is_named_as_one_that_cannot_be_judged(run):
+    run.packets["a"] = [each for each in run.packets["a"] if each.kind in ("SETUP", "SM")]
+    finding = look(run)
+    assert (finding.outcome, finding.about) == (Outcome.INCONCLUSIVE, run.traffic.id)
+    assert "shows neither data nor heartbeat" in finding.text

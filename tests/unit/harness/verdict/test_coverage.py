@@ -1,14 +1,17 @@
 """The judge of positions: no hole, no overlap, no foreign header, no unearned PAD."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
+from harness.artifact.decision import DROP
 from harness.artifact.frame_class import DATA, PAD
 from harness.verdict.coverage import pad_only_where_lost, positions_covered
 from harness.verdict.evidence import Evidence
 from harness.verdict.outcome import Outcome
-from tests.unit.harness.verdict.made_run import MadeRun, data_header, make_run
+from tests.unit.harness.verdict.made_loss import change, joined_at, last_pad, let_arrive, lose
+from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, data_header, heartbeat, make_run
 
 AT = 40
 
@@ -165,13 +168,15 @@ def test_a_pad_over_a_frame_that_was_only_duplicated_is_named(unreliable):
     row = list(unreliable.decisions[4])
     row[2] = 2
     unreliable.decisions[4] = tuple(row)
+    let_arrive(unreliable, row[12])
     finding = padded(unreliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, row[12])
 
 
 def test_a_pad_over_a_frame_that_was_not_lost_is_named(unreliable):
-    del unreliable.decisions[9]
+    let_arrive(unreliable, unreliable.decisions.pop(9)[12])
     decision = unreliable.decisions.pop(4)
+    let_arrive(unreliable, decision[12])
     finding = padded(unreliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, decision[12])
     assert f"covers position {decision[12]}, which was not lost" in finding.text
@@ -222,6 +227,35 @@ def test_one_pad_over_two_neighbouring_losses_is_earned(unreliable):
     assert padded(unreliable).outcome is Outcome.PASS
 
 
+def test_a_pad_over_what_the_weather_took_is_earned(unreliable):
+    unreliable.decisions.clear()
+    finding = padded(unreliable)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts == {"filled_gaps": 30, "dropped": 0}
+
+
+def test_a_pad_over_what_the_weather_made_late_is_earned(unreliable):
+    let_arrive(unreliable, unreliable.decisions.pop(4)[12], late_ns=3 * STEP_NS)
+    assert padded(unreliable).outcome is Outcome.PASS
+
+
+def test_a_pad_over_what_a_heartbeat_has_overtaken_is_earned(unreliable):
+    position = unreliable.decisions.pop(4)[12]
+    came = let_arrive(unreliable, position)
+    beat = replace(came, time_ns=came.time_ns - 1, payload=heartbeat(position + 32))
+    unreliable.packets["b"].append(beat)
+    assert padded(unreliable).outcome is Outcome.PASS
+
+
+def test_a_lost_pad_is_filled_by_one_that_looks_like_it(tmp_path):
+    run = make_run(tmp_path, reliable=False, drops=False)
+    lose(run, last_pad(run))
+    run.decide(last_pad(run), DROP)
+    finding = padded(run)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts == {"filled_gaps": 1, "dropped": 1}
+
+
 def test_drops_without_a_single_filled_gap_are_a_failure(unreliable):
     lost = {row[12] for row in unreliable.decisions}
     unreliable.frames = [frame for frame in unreliable.frames if frame[0] not in lost]
@@ -230,7 +264,9 @@ def test_drops_without_a_single_filled_gap_are_a_failure(unreliable):
     assert "30 frames were dropped, yet no gap was filled" in finding.text
 
 
-@pytest.mark.parametrize("name", ["decisions.bin", "hosts/b/subscriber-one.frames.bin"])
+@pytest.mark.parametrize(
+    "name", ["decisions.bin", "hosts/b/subscriber-one.frames.bin", "captures/b.pcap"]
+)
 def test_without_evidence_nobody_can_judge_a_pad(unreliable, name):
     path = unreliable.write()
     (path / name).unlink()
@@ -240,3 +276,15 @@ def test_without_evidence_nobody_can_judge_a_pad(unreliable, name):
 def test_a_log_without_frames_earns_nothing(unreliable):
     unreliable.frames.clear()
     assert padded(unreliable).outcome is Outcome.INCONCLUSIVE
+
+
+def test_who_was_there_first_may_not_join_late(unreliable):
+    finding = positions_covered(joined_at(unreliable, 20), unreliable.traffic)
+    assert (finding.outcome, finding.stands) == (Outcome.FAIL, False)
+    assert "though it was there before" in finding.text
+
+
+def test_who_takes_up_the_next_image_may_join_late(unreliable):
+    evidence = joined_at(unreliable, 20)
+    change(unreliable, rejoins=True)
+    assert positions_covered(evidence, unreliable.traffic).outcome is Outcome.PASS

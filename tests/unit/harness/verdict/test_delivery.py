@@ -1,11 +1,13 @@
 """The judge of deliveries says no to every way of delivering wrongly, and names the message."""
 
+import numpy as np
 import pytest
 
 from harness.verdict.delivery import delivered_intact, delivered_once
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Missing
 from harness.verdict.outcome import Outcome
+from tests.unit.harness.verdict.made_loss import change, joined_at, let_arrive
 from tests.unit.harness.verdict.made_run import make_run
 
 
@@ -170,8 +172,36 @@ def test_a_message_that_lost_no_frame_must_be_delivered(unreliable):
     assert "lost no frame, yet was not delivered; 1 such messages" in finding.text
 
 
+def test_a_message_that_the_weather_took_need_not_be_delivered(unreliable):
+    unreliable.decisions.clear()
+    finding = intact(unreliable)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts["damaged_on_link"] > 10
+
+
+def test_a_message_that_came_in_its_turn_must_be_delivered(unreliable):
+    position = unreliable.decisions.pop(4)[12]
+    let_arrive(unreliable, position)
+    finding = intact(unreliable)
+    (index,) = np.flatnonzero(unreliable.log.frames["position"] == position)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.message == unreliable.log.frames["message"][index]
+
+
 def test_without_the_decision_log_nobody_can_say_what_was_lost(unreliable):
     path = unreliable.write()
     (path / "decisions.bin").unlink()
     finding = delivered_intact(Evidence(path), unreliable.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
+
+
+def test_who_was_there_first_may_not_join_late(unreliable):
+    finding = delivered_intact(joined_at(unreliable, 20), unreliable.traffic)
+    assert (finding.outcome, finding.stands) == (Outcome.FAIL, False)
+    assert "though it was there before" in finding.text
+
+
+def test_who_takes_up_the_next_image_may_join_late(unreliable):
+    evidence = joined_at(unreliable, 20)
+    change(unreliable, rejoins=True)
+    assert delivered_intact(evidence, unreliable.traffic).outcome is Outcome.PASS

@@ -2,10 +2,13 @@
 
 import pytest
 
+from harness.artifact.decision import DROP
+from harness.scenario.case import HostCase, LinkCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.filling import gap_fills_counted, gap_fills_cover_nothing
 from harness.verdict.outcome import Outcome
-from tests.unit.harness.verdict.made_run import TERM_LENGTH, MadeRun, make_run
+from tests.unit.harness.verdict.made_loss import change, last_pad, let_arrive, lose
+from tests.unit.harness.verdict.made_run import STEP_NS, TERM_LENGTH, MadeRun, make_run
 
 FILLS = "b/23"
 
@@ -45,6 +48,48 @@ def test_another_count_is_named(run, more):
     finding = counted(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.facts == {"counted": run.values[FILLS], "seen": run.values[FILLS] - more}
+
+
+@pytest.mark.parametrize(("more", "outcome"), [(0, Outcome.FAIL), (1, Outcome.PASS)])
+def test_the_fill_of_a_lost_pad_is_counted_though_it_looks_like_it(run, more, outcome):
+    lose(run, last_pad(run))
+    run.decide(last_pad(run), DROP)
+    run.values[FILLS] += more
+    assert counted(run).outcome is outcome
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_pad_that_came_late_may_have_been_filled_or_not(run, more):
+    index = last_pad(run)
+    lose(run, index)
+    let_arrive(run, int(run.log.frames["position"][index]), late_ns=3 * STEP_NS)
+    run.values[FILLS] += more
+    assert counted(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_came_in_a_session_before_the_last_is_not_known_to_be_filled(run, more):
+    change(run, rejoins=True)
+    lose(run, last_pad(run))
+    run.values[FILLS] += more
+    assert counted(run).outcome is Outcome.PASS
+
+
+def test_the_second_reader_of_a_stream_is_asked_as_well(run):
+    far = HostCase(name="c", address="10.64.2.10")
+    links = tuple(LinkCase(between=("a", each)) for each in ("b", "c"))
+    run.case = run.case.model_copy(update={"hosts": (*run.case.hosts, far), "links": links})
+    change(run, to_host="c", to_hosts=("c", "b"))
+    readers = [each for each in run.traffic.flows if each.to_host == "b"]
+    (finding,) = gap_fills_counted(Evidence(run.write()), readers)
+    assert (finding.outcome, finding.about) == (Outcome.PASS, "b")
+    assert finding.facts["seen"] == run.values[FILLS] > 5
+
+
+def test_one_reader_of_several_publishers_is_asked_once(run):
+    change(run, from_hosts=("a", "b"))
+    (finding,) = gap_fills_counted(Evidence(run.write()), list(run.traffic.flows))
+    assert finding.facts["seen"] == run.values[FILLS]
 
 
 def test_what_was_not_read_to_its_end_may_hold_more(run):

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from harness.artifact.frame_class import DATA
 from harness.artifact.held_log import HeldLog, write_held_logs
 from harness.verdict.evidence import Evidence
 from harness.verdict.forensics import image_log_equals_publication
 from harness.verdict.outcome import Outcome
+from tests.unit.harness.verdict.made_loss import change, joined_at
 from tests.unit.harness.verdict.made_run import TERM_LENGTH, MadeRun, make_run
 
 
@@ -125,3 +127,64 @@ def test_a_log_of_another_session_is_not_taken_for_this_one(run):
 def test_a_file_that_is_no_log_is_our_own_defect(run):
     run.logs["b"] = run.logs["b"][:-1]
     assert look(run).outcome is Outcome.HARNESS
+
+
+def first_in_reach(run) -> int:
+    """The first DATA frame within the last term's length, with one of DATA before it."""
+    rows = run.log.frames
+    reached = np.flatnonzero(rows["position"] >= run.log.end_position - TERM_LENGTH)
+    first = int(reached[0])
+    assert (rows["frame_type"][first - 1 : first + 1] == DATA).all()
+    return first
+
+
+def fill_from_before_reach(run) -> tuple[int, int]:
+    """One fill over the first frame within reach and the one before it: its place in both logs."""
+    frame = first_in_reach(run)
+    start, end = int(run.log.frames["position"][frame - 1]), run.frame_end(frame)
+    at = next(at for at, each in enumerate(run.frames) if each[0] == start)
+    run.see_pad(frame - 1, frame)
+    run.frames[at : at + 2] = [run.frames.pop()]
+    run.lay_out_logs()
+    return start, end
+
+
+def test_a_walk_begins_behind_a_fill_that_began_before_its_reach(tmp_path):
+    run = make_run(tmp_path, reliable=False)
+    _, end = fill_from_before_reach(run)
+    finding = look(run)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts["from"] == end
+
+
+def test_a_first_frame_within_reach_that_no_fill_covers_must_be_there(tmp_path):
+    run = make_run(tmp_path, reliable=False)
+    position = int(run.log.frames["position"][first_in_reach(run)])
+    run.logs["b"][run.in_log(position) :][:4] = 0
+    finding = look(run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
+
+
+def test_a_fill_from_before_reach_excuses_no_reliable_stream(tmp_path):
+    run = make_run(tmp_path, reliable=False)
+    fill_from_before_reach(run)
+    traffic = run.traffic.model_copy(update={"reliable": True})
+    finding = image_log_equals_publication(Evidence(run.write()), traffic)
+    assert finding.outcome is Outcome.FAIL
+
+
+def test_without_what_the_reader_saw_nobody_knows_where_a_fill_began(tmp_path):
+    run = make_run(tmp_path, reliable=False)
+    path = run.write()
+    run.folder.host("b").subscriber(run.traffic.id).frames.unlink()
+    finding = image_log_equals_publication(Evidence(path), run.traffic)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+
+
+def test_who_was_there_first_has_the_log_from_the_start(tmp_path):
+    run = make_run(tmp_path, reliable=False)
+    late = int(np.searchsorted(run.log.message_ends, run.log.end_position - TERM_LENGTH // 2))
+    evidence = joined_at(run, late)
+    assert image_log_equals_publication(evidence, run.traffic).outcome is Outcome.FAIL
+    change(run, rejoins=True)
+    assert image_log_equals_publication(evidence, run.traffic).outcome is Outcome.PASS

@@ -5,8 +5,11 @@ import struct
 
 import pytest
 
+from harness.artifact.decision import read_decisions
 from harness.artifact.host_facts import CaptureFacts
 from harness.artifact.ledger import FrameAccount
+from harness.artifact.records import write_records
+from harness.scenario.case import LinkCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.ledger_gates import faults_happened, ledger_balanced
 from harness.verdict.outcome import Outcome
@@ -276,3 +279,16 @@ def test_frames_that_an_earlier_rule_took_are_not_asked_of_a_later_one(run):
     findings = look(faults_happened, run)
     data = run.links[A_TO_B].frames["DATA"].received
     assert [finding.facts["eligible"] for finding in findings] == [data, data - 30]
+
+
+def test_a_frame_that_a_replay_awaits_in_vain_is_on_the_link_that_the_case_names(run):
+    links = tuple(LinkCase(between=each) for each in (("a", "c"), ("a", "b")))
+    run.case = run.case.model_copy(update={"replays": "first", "links": links})
+    path = run.write()
+    ordered = read_decisions(run.folder.decisions)
+    ordered["link"] = 2
+    write_records(run.folder.replayed, ordered)
+    write_records(run.folder.decisions, ordered[:0])
+    (finding,) = faults_happened(Evidence(path))
+    assert finding.outcome is INCONCLUSIVE
+    assert "first DATA of stream 1001 on a->b at position" in finding.text

@@ -7,6 +7,7 @@ import pytest
 from harness.verdict.evidence import Evidence
 from harness.verdict.limits import pub_lmt_follows_snd_pos, snd_lmt_follows_status
 from harness.verdict.outcome import Outcome
+from tests.unit.harness.verdict.made_group import join, write
 from tests.unit.harness.verdict.made_run import (
     PUBLICATION_WINDOW,
     TRAFFIC,
@@ -110,3 +111,39 @@ def test_a_publisher_that_is_not_connected_may_go_as_far_as_its_sender(run):
 def test_without_the_counter_nothing_is_said(run, check):
     run.samples["a"] = [each for each in run.samples["a"] if each[1] == "snd-pos"]
     assert check(run).outcome is Outcome.INCONCLUSIVE
+
+
+def of_group(run, control=""):
+    evidence, traffic = Evidence(write(run)), run.traffic
+    traffic = traffic.model_copy(update={"channel": traffic.channel + control})
+    return {flow.to_host: snd_lmt_follows_status(evidence, flow) for flow in traffic.flows}
+
+
+def withhold(run, reader, after):
+    """Let the sender hear no more than so many status messages of a reader."""
+    own = [each for each in run.packets["a"] if each.source == reader and each.kind == "SM"]
+    for each in own[after:]:
+        run.packets["a"].remove(each)
+
+
+@pytest.mark.parametrize("slow", ["b", "c"])
+def test_without_a_strategy_the_limit_of_a_group_follows_the_widest_window(run, monkeypatch, slow):
+    join(run, monkeypatch, first="c")
+    withhold(run, slow, after=3)
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
+    # Beyond the widest it may not go.
+    change(run, "snd-lmt", -1, lambda before: before + 32)
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.FAIL}
+
+
+def test_with_a_strategy_the_limit_of_a_group_keeps_to_it(run, monkeypatch):
+    join(run, monkeypatch, first="c")
+    asked = of_group(run, "|fc=min,g:/2")
+    assert {each.outcome for each in asked.values()} == {Outcome.PASS}
+    withhold(run, "b", after=3)
+    asked = of_group(run, "|fc=min,g:/2")
+    assert {each.outcome for each in asked.values()} == {Outcome.FAIL}
+    # One that never came does not bind.
+    withhold(run, "b", after=0)
+    asked = of_group(run, "|fc=min")
+    assert {each.outcome for each in asked.values()} == {Outcome.PASS}

@@ -1,10 +1,13 @@
 """SETUPs: each 100 ms until somebody answers, and then only on request."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.verdict.evidence import Evidence
 from harness.verdict.opening import INTERVAL_NS, setups_until_answered
 from harness.verdict.outcome import Outcome
+from tests.unit.harness.verdict.made_group import join, write
 from tests.unit.harness.verdict.made_run import (
     MadeRun,
     Packet,
@@ -98,3 +101,42 @@ def test_without_the_senders_capture_nothing_is_said(run):
     path = run.write()
     run.folder.capture("a").unlink()
     assert setups_until_answered(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+
+
+def of_group(run):
+    evidence = Evidence(write(run))
+    return {flow.to_host: setups_until_answered(evidence, flow) for flow in run.traffic.flows}
+
+
+@pytest.mark.parametrize("late", ["b", "c"])
+def test_setups_end_with_the_first_answer_of_any_reader(run, monkeypatch, late):
+    join(run, monkeypatch, first="b")
+    for packets in run.packets.values():
+        for each in packets:
+            each.time_ns += 5 * INTERVAL_NS if each.source == late else 0
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
+
+
+@pytest.mark.parametrize("asking", ["b", "c"])
+def test_a_setup_that_one_reader_asked_for_goes_to_all(run, monkeypatch, asking):
+    join(run, monkeypatch, first="b")
+    late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
+    setup(run, late_ns)
+    run.packets["a"].append(replace(run.packets["a"][-1], destination="c"))
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.FAIL}
+    ask(run, late_ns - 1)
+    run.packets["a"][-1].source = asking
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
+
+
+def test_a_late_reader_needs_no_setup_before_it_asks(run, monkeypatch):
+    join(run, monkeypatch, first="c")
+    joins_ns = first_ns(run, "SM") + 4 * INTERVAL_NS
+    run.packets["a"] = [
+        each for each in run.packets["a"] if "c" not in (each.source, each.destination)
+    ]
+    setup(run, joins_ns + 1)
+    run.packets["a"].append(replace(run.packets["a"][-1], destination="c"))
+    ask(run, joins_ns)
+    run.packets["a"][-1].source = "c"
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}

@@ -1,10 +1,18 @@
 """The judge of recovery: NAKs and retransmits are what the wire shows, or somebody lies."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.verdict.evidence import Evidence
 from harness.verdict.outcome import Outcome
-from harness.verdict.recovery import naks_and_retransmits_agree, no_naks, retransmits_identical
+from harness.verdict.recovery import (
+    LAST_MOMENTS_NS,
+    naks_and_retransmits_agree,
+    no_naks,
+    retransmits_identical,
+)
+from tests.unit.harness.verdict.made_group import join, write
 from tests.unit.harness.verdict.made_run import MadeRun, make_run, nak
 
 
@@ -20,6 +28,11 @@ def unreliable(tmp_path) -> MadeRun:
 
 def agree(run):
     return naks_and_retransmits_agree(Evidence(run.write()), list(run.case.traffic))
+
+
+def go_on(run):
+    """Let the sender be at work long after the last NAK, so that it has surely heard all."""
+    [each for each in run.packets["a"] if each.source == "a"][-1].time_ns += 10**9
 
 
 def silent(run):
@@ -89,6 +102,7 @@ def test_counters_that_say_what_the_wire_shows_are_a_pass(reliable):
 @pytest.mark.parametrize("lie", [-1, 1])
 @pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received", "b/5", "a/6", "a/36"])
 def test_a_counter_that_lies_by_one_is_named(reliable, name, lie):
+    go_on(reliable)
     reliable.values[name] += lie
     finding = (
         agree(reliable)[-1]
@@ -103,12 +117,43 @@ def test_a_counter_that_lies_by_one_is_named(reliable, name, lie):
     ("missed", "outcome"), [(2, Outcome.PASS), (3, Outcome.FAIL), (-1, Outcome.FAIL)]
 )
 def test_naks_that_fell_off_a_full_socket_excuse_just_as_many(reliable, missed, outcome):
+    go_on(reliable)
     reliable.rcvbuf_errors["a"] = 2
     for name in ("snd-naks-received", "a/6"):
         reliable.values[name] -= missed
     findings = agree(reliable)
     assert findings[0].outcome is outcome
     assert {finding.outcome for finding in findings} == {outcome}
+
+
+@pytest.mark.parametrize(("after_ns", "outcome"), [(0, Outcome.FAIL), (2 * 10**9, Outcome.PASS)])
+def test_a_nak_that_comes_when_the_publication_is_gone_need_not_be_counted(
+    reliable, after_ns, outcome
+):
+    """As a copy of one does that was held, when the end of the stream was told."""
+    go_on(reliable)
+    asked = next(each for each in reliable.packets["a"] if each.kind == "NAK")
+    reliable.packets["a"].append(replace(asked, time_ns=asked.time_ns + 1 + after_ns))
+    found = agree(reliable)
+    assert found[0].outcome is outcome
+    for name in ("snd-naks-received", "a/6"):
+        reliable.values[name] += 1
+    assert {each.outcome for each in agree(reliable)} == {Outcome.PASS}
+    for name in ("snd-naks-received", "a/6"):
+        reliable.values[name] += 1
+    assert agree(reliable)[0].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("name", ["snd-naks-received", "a/6"])
+def test_just_at_the_end_of_a_stream_some_naks_may_not_have_been_heard(reliable, name):
+    asked_ns = sorted(each.time_ns for each in reliable.packets["a"] if each.kind == "NAK")
+    ends_ns = max(each.time_ns for each in reliable.packets["a"] if each.source == "a")
+    late = sum(each > ends_ns - LAST_MOMENTS_NS for each in asked_ns)
+    assert 0 < late < len(asked_ns)
+    reliable.values[name] -= late
+    assert {each.outcome for each in agree(reliable)} == {Outcome.PASS}
+    reliable.values[name] -= 1
+    assert Outcome.FAIL in {each.outcome for each in agree(reliable)}
 
 
 def test_a_full_socket_excuses_no_lie_about_what_was_sent(reliable):
@@ -189,3 +234,24 @@ def test_without_the_senders_capture_no_retransmit_is_judged(reliable):
     path = reliable.write()
     (path / "captures/a.pcap").unlink()
     assert retransmits_identical(Evidence(path), reliable.traffic).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("first", ["b", "c"])
+def test_naks_of_other_readers_are_told_from_none(tmp_path, monkeypatch, first):
+    run = make_run(tmp_path)
+    join(run, monkeypatch, first=first)
+    evidence = Evidence(write(run, of_streams={"rcv-naks-sent": 0}))
+    at_c = next(each for each in run.traffic.flows if each.to_host == "c")
+    finding = no_naks(evidence, at_c)
+    assert (finding.outcome, finding.text) == (
+        Outcome.PASS,
+        "no NAK of this reader in any capture, 30 of others; none else in the counters",
+    )
+    run.values["snd-naks-received"] += 1
+    finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 0})), at_c)
+    assert (finding.outcome, finding.text) == (
+        Outcome.FAIL,
+        "snd-naks-received at a is 31, though the captures show only 30 NAKs, of other readers",
+    )
+    finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 2})), at_c)
+    assert finding.text.startswith("rcv-naks-sent at c is 2, though the captures show only 30")

@@ -1,12 +1,14 @@
 """Invalid datagrams, over-runs and under-runs: what the capture shows is what must be counted."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
 from harness.verdict.evidence import Evidence
 from harness.verdict.outcome import Outcome
 from harness.verdict.refusing import invalid_packets_counted, runs_counted
+from tests.unit.harness.verdict.made_group import join, write
 from tests.unit.harness.verdict.made_run import (
     TERM_LENGTH,
     MadeRun,
@@ -166,11 +168,12 @@ def test_a_heartbeat_may_lie_a_term_behind(run):
 
 
 @pytest.mark.parametrize("value", [0, 1])
-def test_what_was_acknowledged_a_moment_later_may_be_either(run, value):
+@pytest.mark.parametrize("later_ns", [0, 1])
+def test_what_was_acknowledged_a_moment_later_may_be_either(run, value, later_ns):
     told = [each for each in run.packets["b"] if each.kind == "SM"]
     next_told = told[len(told) // 2]
     frame = data(told_position(next_told) - 32, 32)
-    packet = Packet(next_told.time_ns - 1, "a", "b", middle(run).ports, frame, "DATA")
+    packet = Packet(next_told.time_ns - later_ns, "a", "b", middle(run).ports, frame, "DATA")
     run.packets["b"].append(packet)
     run.values[UNDER_RUNS] = value
     assert runs(run).outcome is Outcome.PASS
@@ -182,3 +185,45 @@ def test_without_the_receivers_capture_nothing_is_said(run, check):
     run.folder.capture("b").unlink()
     found = check(Evidence(path), [run.traffic])
     assert Outcome.INCONCLUSIVE in {each.outcome for each in found}
+
+
+@pytest.mark.parametrize("first", ["b", "c"])
+def test_what_others_asked_for_is_an_under_run_at_every_reader_that_had_it(run, monkeypatch, first):
+    join(run, monkeypatch, first=first)
+    again = middle(run)
+    early = [each for each in run.packets["a"] if each.kind == "DATA" and each.destination == "c"]
+    # The first frame once more, to c and b, long after both have acknowledged it.
+    for host in "bc":
+        run.packets[host].append(replace(early[0], time_ns=again.time_ns + 1, destination=host))
+    run.values[UNDER_RUNS] = 1
+    for value, outcome in ((0, Outcome.FAIL), (1, Outcome.PASS), (10_000, Outcome.FAIL)):
+        path = write(run, {12: value})
+        at_b, at_c = runs_counted(Evidence(path), list(run.traffic.flows))
+        assert (at_b.about, at_b.outcome) == ("b", Outcome.PASS)
+        assert (at_c.about, at_c.outcome) == ("c", outcome)
+
+
+def test_two_publishers_of_one_image_are_looked_at_once(run, monkeypatch):
+    """Twins: what the second sends goes into the same image."""
+    arrive(run, data(0))
+    run.values[UNDER_RUNS] = 1
+    evidence = Evidence(run.write())
+    twins = run.traffic.model_copy(update={"from_hosts": ("a", "a2")})
+    case = run.case.model_copy(update={"traffic": (twins,)})
+    wire, subscriber = evidence.wire(run.traffic), evidence.subscriber(run.traffic)
+    monkeypatch.setattr(evidence, "case", case)
+    monkeypatch.setattr(evidence, "wire", lambda traffic: wire)
+    monkeypatch.setattr(evidence, "subscriber", lambda traffic: subscriber)
+    (finding,) = runs_counted(evidence, list(twins.flows)[:1])
+    assert finding.outcome is Outcome.PASS
+
+
+def test_a_broken_datagram_is_looked_for_at_every_reader(run, monkeypatch):
+    join(run, monkeypatch, first="b")
+    near = middle(run)
+    run.packets["c"].append(
+        Packet(near.time_ns + 1, "a", "c", near.ports, BROKEN["misaligned"], near.kind)
+    )
+    for value, outcome in ((0, Outcome.FAIL), (1, Outcome.PASS)):
+        found = invalid_packets_counted(Evidence(write(run, {14: value})), list(run.traffic.flows))
+        assert [each.outcome for each in found if each.about == "c"] == [outcome]

@@ -1,6 +1,7 @@
 """Answers to NAKs: whole, counted, and not twice within the linger."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,8 @@ from harness.verdict.repeating import (
     retransmits_counted,
     retransmits_spaced,
 )
-from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, make_run, nak
+from tests.unit.harness.verdict.made_group import join, write
+from tests.unit.harness.verdict.made_run import PORT, STEP_NS, MadeRun, make_run, nak
 
 
 @pytest.fixture
@@ -173,3 +175,55 @@ def test_without_the_senders_capture_nothing_is_said(run, check):
     run.folder.capture("a").unlink()
     run.write = lambda: path
     assert check(run).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("first", ["b", "c"])
+@pytest.mark.parametrize(
+    ("more", "outcome"), [(0, Outcome.PASS), (-1, Outcome.FAIL), (1, Outcome.FAIL)]
+)
+def test_an_answer_to_a_group_counts_once_whoever_asked_for_it(
+    run, monkeypatch, first, more, outcome
+):
+    join(run, monkeypatch, first=first)
+    run.values["a/11"] += more
+    (finding,) = retransmits_counted(Evidence(write(run)), [run.traffic])
+    assert finding.outcome is outcome
+
+
+def test_where_a_reader_came_late_only_naks_bound_the_count(run, monkeypatch):
+    join(run, monkeypatch, first="c")
+    _, again = first_answer(run)
+    run.packets["a"] = [
+        each for each in run.packets["a"]
+        if each.destination != "c" or each.time_ns > again.time_ns - 1
+    ]  # fmt: skip
+    (finding,) = retransmits_counted(Evidence(write(run)), [run.traffic])
+    assert finding.outcome is Outcome.PASS
+    asked = sum(each.kind == "NAK" for each in run.packets["a"])
+    assert finding.facts["most"] == asked
+
+
+def test_copies_for_another_port_of_a_host_are_not_told_from_answers(run, monkeypatch):
+    join(run, monkeypatch, first="b")
+    run.packets["a"] += [
+        replace(each, ports=(each.ports[0], each.ports[1] + 1))
+        for each in run.packets["a"]
+        if each.destination == "b"
+    ]
+    traffic = run.traffic.model_copy(update={"ports": (PORT, PORT + 1)})
+    run.case = run.case.model_copy(update={"traffic": (traffic,)})
+    (finding,) = retransmits_counted(Evidence(write(run)), [run.traffic])
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "several ports" in finding.text
+
+
+def test_another_readers_shorter_nak_may_be_the_one_that_was_answered(run, monkeypatch):
+    join(run, monkeypatch, first="b")
+    asked, _ = first_answer(run)
+    ask_for_more(run)
+    traffic = run.case.traffic[0]
+    assert naks_answered_whole(Evidence(write(run)), traffic).outcome is Outcome.FAIL
+    length = struct.unpack_from("<i", first_answer(run)[1].payload)[0]
+    short = nak(position(asked), length + 31 & ~31)
+    run.packets["a"].append(replace(asked, time_ns=asked.time_ns - 1, source="c", payload=short))
+    assert naks_answered_whole(Evidence(write(run)), traffic).outcome is Outcome.PASS

@@ -1,5 +1,7 @@
 """The gate on the weather: open when it was as asked, shut by the smallest thing that was not."""
 
+import random
+
 import pytest
 
 from harness.artifact.netem import NetemAccount, NetemLink
@@ -142,3 +144,51 @@ def test_bursts_allow_more_than_losses_by_themselves():
     (low, high), (least, most) = loss_interval(alone, 10_000), loss_interval(BURSTS, 10_000)
     assert least < low < high < most
     assert loss_trials(BURSTS) > loss_trials(alone)
+
+
+def reorders(run, gap, sent, reordered, others=0, **account):
+    weather = WeatherCase(link="a->b", delay_ns=10**6, reorder_ppb=10**8, reorder_gap=gap)
+    run.case = run.case.model_copy(update={"weather": (weather,)})
+    link = run.links[A_TO_B]
+    link.weather = WeatherAccount(received=sent, sent=sent, reordered=reordered, **account)
+    link.datagrams_out, link.other_in = sent, others
+    (found,) = look(run)
+    return found.outcome
+
+
+@pytest.mark.parametrize("gap", [1, 4])
+def test_what_the_relay_reordered_is_bound_by_its_share(run, gap):
+    """With a gap each of those that overtook keeps so many behind it from trying."""
+    sent = 3000
+    expected = round(sent / (gap - 1 + 10))
+    for reordered, outcome in (
+        (expected, PASS), (0, INCONCLUSIVE), (expected // 2, INCONCLUSIVE),
+        (2 * expected, INCONCLUSIVE), (sent, INCONCLUSIVE),
+    ):  # fmt: skip
+        assert reorders(run, gap, sent, reordered) is outcome, reordered
+
+
+@pytest.mark.parametrize("gap", [1, 3, 20])
+def test_sound_reordering_is_never_called_wrong(run, gap):
+    chance = random.Random(gap)
+    for _ in range(60):
+        sent, since, reordered = chance.randrange(1, 900), 0, 0
+        for _ in range(sent):
+            if since >= gap - 1 and chance.random() < 0.1:
+                since, reordered = 0, reordered + 1
+            else:
+                since += 1
+        assert reorders(run, gap, sent, reordered) is PASS, (sent, reordered)
+
+
+def test_packets_of_others_may_have_been_reordered_too(run):
+    assert reorders(run, 1, 10, 10) is INCONCLUSIVE
+    assert reorders(run, 1, 10, 10, others=100) is PASS
+    assert reorders(run, 1, 10, 10, no_room=100) is PASS
+
+
+def test_of_a_delay_alone_nothing_is_counted(run):
+    weather = WeatherCase(link="a->b", delay_ns=10**6)
+    run.case = run.case.model_copy(update={"weather": (weather,)})
+    (found,) = look(by_relay(run))
+    assert (found.outcome, "nothing of it can be counted" in found.text) == (PASS, True)

@@ -1,5 +1,6 @@
 """How the process of a workload ends: its exit code says what sort of end it was."""
 
+import errno
 import signal
 from types import SimpleNamespace
 
@@ -9,7 +10,11 @@ from driver.archive.client import ArchiveError, ArchiveTimeoutError
 from driver.base.errors import ConfigurationError
 from driver.client.errors import ClientTimeoutError, RegistrationError
 from driver.command.command_type import ErrorCode
-from harness.verdict.subject import GAVE_UP_EXIT_CODE, UNSUPPORTED_EXIT_CODE
+from harness.verdict.subject import (
+    GAVE_UP_EXIT_CODE,
+    HARNESS_EXIT_CODES,
+    UNSUPPORTED_EXIT_CODE,
+)
 from harness.workload import __main__ as process
 from harness.workload.stop import GaveUp, Stopped, SubjectError
 
@@ -34,9 +39,89 @@ def test_an_end_has_its_exit_code_and_its_last_words(error, code, monkeypatch, c
         if error is not None:
             raise error
 
-    chosen = SimpleNamespace(role="publisher")
-    monkeypatch.setitem(process.RUNS, "publisher", run)
-    monkeypatch.setattr(process.options, "parse", lambda _: chosen)
-    monkeypatch.setattr(process.Stop, "on_signals", lambda: None)
-    assert process.main([]) == code
+    assert ended(run, monkeypatch) == code
     assert capsys.readouterr().err == ("" if error is None else f"publisher: {error}\n")
+
+
+def ended(run, monkeypatch) -> int:
+    """The exit code of a publisher that does this."""
+    monkeypatch.setitem(process.RUNS, "publisher", run)
+    monkeypatch.setattr(process.options, "parse", lambda _: SimpleNamespace(role="publisher"))
+    monkeypatch.setattr(process.Stop, "on_signals", lambda: None)
+    return process.main([])
+
+
+def raising(error):
+    def work(*_):
+        raise error
+
+    return work
+
+
+def within(module, work):
+    """Work that is called by a function of another module."""
+    space = {"__name__": module, "work": work}
+    exec("def call(*_): work()", space)
+    return space["call"]
+
+
+TAP, CLIENT = "harness.workload.tap", "driver.client.image"
+
+
+@pytest.mark.parametrize(
+    ("modules", "error"),
+    [
+        ((TAP,), OSError(errno.ENOSPC, "No space left on device")),
+        ((TAP,), MemoryError("cannot allocate")),
+        ((TAP,), KeyError("a defect of ours")),
+        ((TAP, CLIENT), KeyError("a defect of ours, which the client has called")),
+        ((CLIENT,), OSError(errno.ENOSPC, "No space left on device")),
+        ((CLIENT,), MemoryError("cannot allocate")),
+        (("numpy.core", TAP, CLIENT), ValueError("a library's word about what we gave it")),
+    ],
+)
+def test_what_breaks_on_our_own_side_is_no_word_about_the_subject(
+    modules, error, monkeypatch, capsys
+):
+    run = raising(error)
+    for module in modules:
+        run = within(module, run)
+    code = ended(run, monkeypatch)
+    assert code == process.HARNESS_FAILED
+    assert code in HARNESS_EXIT_CODES
+    *log, last = capsys.readouterr().err.splitlines()
+    assert log[0].startswith("Traceback")
+    whose = "the workload itself failed, not its subject"
+    assert last == f"publisher: {whose}: {type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("modules", [(CLIENT,), (CLIENT, TAP), ("numpy.core", CLIENT, TAP)])
+def test_what_breaks_in_the_client_is_the_subjects(modules, monkeypatch, capsys):
+    run = raising(IndexError("out of bounds"))
+    for module in modules:
+        run = within(module, run)
+    assert ended(run, monkeypatch) == process.SUBJECT_FAILED
+    assert capsys.readouterr().err.endswith(
+        "publisher: the client broke: IndexError: out of bounds\n"
+    )
+
+
+def test_a_case_that_cannot_be_read_is_no_word_about_the_subject(monkeypatch, capsys):
+    monkeypatch.setattr(process.options, "parse", raising(FileNotFoundError("case.json")))
+    assert process.main([]) == process.HARNESS_FAILED
+    assert "FileNotFoundError: case.json" in capsys.readouterr().err
+
+
+class FullDisk:
+    """A log on a disk that is full."""
+
+    def write(self, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def flush(self):
+        pass
+
+
+def test_a_log_that_cannot_be_written_changes_no_exit_code(monkeypatch):
+    monkeypatch.setattr(process.sys, "stderr", FullDisk())
+    assert ended(raising(MemoryError()), monkeypatch) == process.HARNESS_FAILED

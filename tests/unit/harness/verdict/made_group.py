@@ -1,0 +1,74 @@
+"""The made run with a second reader, c, to whom all arrives that a sends.
+
+a --- each frame once for b, once for c ---> b loses every tenth, and asks for it again
+                                       `---> c loses nothing, and asks for nothing
+"""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.artifact.counter_sample import read_counters, write_counters
+from harness.scenario.case import HostCase, LinkCase
+from tests.unit.harness.verdict import made_run
+from tests.unit.harness.verdict.made_run import ADDRESS, COUNTERS, STEP_NS, MadeRun, Packet
+
+C_ADDRESS = "10.64.2.10"
+C_RECEIVER_ID = 100
+CHANNEL = f"aeron:udp?control-mode=dynamic|control={ADDRESS['a']}:24324"
+
+
+def join(run: MadeRun, patch: pytest.MonkeyPatch, *, first: str) -> None:
+    """Let c read, too; `first` is the reader that the traffic's `to_host` names."""
+    patch.setitem(made_run.ADDRESS, "c", C_ADDRESS)
+    sent = [each for each in run.packets["a"] if each.source == "a"]
+    told = [each for each in run.packets["b"] if each.kind == "SM"]
+    run.packets["c"] = []
+    for each in [*sent, *told]:
+        run.packets["a" if each.source == "a" else "c"].append(copy(each))
+        far = "c" if each.source == "a" else "a"
+        run.packets[far].append(replace(copy(each), time_ns=each.time_ns + STEP_NS // 2))
+    readers = (first, "b" if first == "c" else "c")
+    stream = run.traffic.model_copy(
+        update={"to_host": first, "to_hosts": readers, "channel": CHANNEL}
+    )
+    run.case = run.case.model_copy(
+        update={
+            "traffic": (stream,),
+            "hosts": (*run.case.hosts, HostCase(name="c", address=C_ADDRESS)),
+            "links": tuple(LinkCase(between=("a", each)) for each in ("b", "c")),
+        }
+    )
+
+
+def copy(packet: Packet) -> Packet:
+    """The same for c, or from it, a nanosecond later."""
+    if packet.source == "a":
+        return replace(packet, time_ns=packet.time_ns + 1, destination="c")
+    own = packet.payload[:28] + C_RECEIVER_ID.to_bytes(8, "little")
+    return replace(packet, time_ns=packet.time_ns + 1, source="c", payload=own)
+
+
+def write(
+    run: MadeRun,
+    counted: dict[int, int] | None = None,
+    of_streams: dict[str, int] | None = None,
+) -> Path:
+    """Write the folder; c's counters have these values, all else there is as it is at b.
+
+    System counters go by id, those of the stream by name.
+    """
+    path = run.write()
+    run.write_capture("c")
+    shutil.copytree(path / "hosts/b", path / "hosts/c", dirs_exist_ok=True)
+    counters = run.folder.host("c").counters
+    values = {**(counted or {}), **(of_streams or {})}
+    changed = [
+        replace(each, final_value=values.get(key, each.final_value))
+        for each in read_counters(counters) or []
+        for key in (each.label if each.label in COUNTERS["b"] else each.counter_id,)
+    ]
+    write_counters(counters, changed)
+    return path
