@@ -8,7 +8,7 @@
 
 The first violation is kept with its place, and the world stops. Knows nothing of how the driver
 works: it reads datagrams, counters and logs. Frames come from `dissect.expected_log`. One loss is
-nobody's fault: of a PAD only the header counts against the window, but all of it against the
+nobody's fault: a PAD needs room in the window for its header alone, but counts whole against the
 receiver's threshold, so a datagram that ends in one may be dropped (Aeron 1.53, both drivers).
 """
 

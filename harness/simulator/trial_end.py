@@ -1,8 +1,8 @@
 """What a trial came to when its time was over: at the end, stuck, or stuck as the protocol allows.
 
-One stall is nobody's fault, and Aeron's C driver has it too: a PAD is charged against the window
-with its header alone, so snd-pos may come to lie further ahead than the receiver takes anything
-for true:
+One stall is nobody's fault, and Aeron's C driver has it too: a PAD is let go where the window
+has room for its header alone, so snd-pos may come to lie further ahead than the receiver takes
+anything for true:
 
     last SM    position = rcv-pos = rcv-hwm       last SM + term_length / 2      snd-pos
        |.. window / 4 ..|  d1 x | ... | dn x | PAD ......|.........................|

@@ -37,7 +37,7 @@ def status_messages(frames: Frames) -> Frames:
 def beyond_any_image(traffic: TrafficCase, told: Frames, frames: Frames) -> NDArray[np.bool_]:
     """Which frames of a stream come further ahead of what was told last than an image takes any.
 
-    Behind a PAD, of which a window counts the header alone, a sender may be half a term ahead.
+    Behind a PAD, which needs room for its header alone, a sender may be half a term ahead.
     `told` are all that the receiver's host sent, in the order of time.
     """
     beyond = np.zeros(len(frames), dtype=np.bool_)
