@@ -26,6 +26,8 @@ class FlowControl:
     group_tag: int | None = None
     group_min: int = 0
     timeout_ns: int = RECEIVER_TIMEOUT_NS
+    answered_windows: int | None = None
+    "So many of a receiver's windows one NAK may ask for; None for the driver's default."
 
 
 def parse_flow_control(text: str) -> FlowControl:
@@ -33,7 +35,7 @@ def parse_flow_control(text: str) -> FlowControl:
     strategy, *options = text.split(",")
     if strategy not in ("max", "min", "tagged"):
         raise ValueError(f"fc={text}: expected max, min or tagged, found {strategy}")
-    tag, least, timeout_ns = None, 0, RECEIVER_TIMEOUT_NS
+    tag, least, timeout_ns, windows = None, 0, RECEIVER_TIMEOUT_NS, None
     for option in options:
         name, _, value = option.partition(":")
         if name == "t" and (found := _TIME.fullmatch(value)):
@@ -41,8 +43,10 @@ def parse_flow_control(text: str) -> FlowControl:
         elif name == "g" and (group := re.fullmatch(r"(-?\d+)?(?:/(\d+))?", value)) and value:
             tag = int(group[1]) if group[1] else None
             least = int(group[2] or 0)
-        elif name != "rrwm":
+        elif name == "rrwm" and value.isdecimal() and int(value):
+            windows = int(value)
+        else:
             raise ValueError(f"fc={text}: expected t:TIME, g:TAG/COUNT or rrwm:N, found {option}")
     if strategy == "tagged" and tag is None:
         raise ValueError(f"fc={text}: expected the group's tag, as in g:7")
-    return FlowControl(strategy, tag, least, timeout_ns)
+    return FlowControl(strategy, tag, least, timeout_ns, windows)

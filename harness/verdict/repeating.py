@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from harness.dissect import counter_key
 from harness.dissect.flow import positions
 from harness.scenario.case import TrafficCase
+from harness.scenario.channel import parse_channel
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
 from harness.verdict.outcome import Outcome
@@ -29,7 +30,8 @@ COUNTED = "retransmits_counted"
 
 WINDOW_MAX = 128 * 1024
 WINDOWS = 16
-"""One answer of a unicast stream brings at most so many windows, each half a term at most."""
+GROUP_WINDOWS = 4
+"""One answer of a stream brings at most so many windows, each half a term at most."""
 LINGER_NS = 10_000_000
 LINGER_SLACK_NS = 1_000_000
 """For the times of a capture."""
@@ -76,7 +78,7 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return could_not_look(WHOLE, short_sends, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     found = answers(wire)
-    wanted = _wanted_ends(wire, found)
+    wanted = _wanted_ends(wire, found, longest_answer(traffic, wire.facts.term_length))
     short = np.flatnonzero(found.ends < wanted)
     facts = {"answers": len(found.starts), "short": len(short), "short_sends": short_sends}
     # What the system refused to send ends an answer, and is asked for again.
@@ -92,12 +94,20 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(WHOLE, text, traffic.id, evidence=where, facts=facts)
 
 
-def _wanted_ends(wire: Wire, found: Answers) -> NDArray[np.int64]:
+def longest_answer(traffic: TrafficCase, term_length: int) -> int:
+    """Bytes that one NAK may surely ask for, by Aeron's defaults or the word of the channel."""
+    channel = parse_channel(traffic.channel)
+    windows = channel.flow_control.answered_windows
+    if windows is None:
+        windows = GROUP_WINDOWS if channel.is_group else WINDOWS
+    return min(WINDOW_MAX, term_length // 2) * windows
+
+
+def _wanted_ends(wire: Wire, found: Answers, longest: int) -> NDArray[np.int64]:
     """How far each answer must go at least: the shortest NAK for its place says so."""
     naks = wire.naks(wire.answered_by_all)
     starts = wire.nak_positions(naks)
     term_length = wire.facts.term_length
-    longest = min(WINDOW_MAX, term_length // 2) * WINDOWS
     room = term_length - starts % term_length
     ends = starts + np.minimum(np.minimum(naks["nak_length"], room), longest)
     times_ns = naks["time_ns"].astype(np.int64)

@@ -10,6 +10,7 @@ from harness.verdict.outcome import Outcome
 from harness.verdict.repeating import (
     LINGER_NS,
     answers,
+    longest_answer,
     naks_answered_whole,
     retransmits_counted,
     retransmits_spaced,
@@ -227,3 +228,19 @@ def test_another_readers_shorter_nak_may_be_the_one_that_was_answered(run, monke
     short = nak(position(asked), length + 31 & ~31)
     run.packets["a"].append(replace(asked, time_ns=asked.time_ns - 1, source="c", payload=short))
     assert naks_answered_whole(Evidence(write(run)), traffic).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("channel", "windows"),
+    [
+        ("endpoint=10.0.0.2:24325", 16),
+        ("control=10.0.0.1:24324|control-mode=dynamic|fc=min", 4),
+        ("endpoint=224.20.30.39:24325", 4),
+        ("endpoint=224.20.30.39:24325|fc=max,rrwm:2", 2),
+        ("endpoint=10.0.0.2:24325|fc=max,rrwm:20", 20),
+    ],
+)
+def test_a_group_is_answered_in_fewer_windows(run, channel, windows):
+    traffic = run.traffic.model_copy(update={"channel": f"aeron:udp?{channel}"})
+    assert longest_answer(traffic, 1 << 16) == windows << 15
+    assert longest_answer(traffic, 1 << 20) == windows << 17
