@@ -107,8 +107,11 @@ class Aeron(Additions):
         return self._conductor.do_work()
 
     def next_correlation_id(self) -> int:
-        """A number that no command to this driver and nobody else who asked has."""
-        self._conductor.require_open()
+        """A number that no command to this driver and nobody else who asked has.
+
+        Handlers may ask for one too.
+        """
+        self._conductor.require_not_closed()
         return self._conductor.proxy.next_correlation_id()
 
     def is_command_active(self, correlation_id: int) -> bool:
@@ -151,6 +154,7 @@ class Aeron(Additions):
 
     def _add_handler(self, handlers: dict[int, _HANDLER], handler: _HANDLER) -> int:
         with self._conductor.lock:
+            self._conductor.require_open()
             handler_id = self.next_correlation_id()
             handlers[handler_id] = handler
             return handler_id

@@ -99,10 +99,17 @@ class AsyncSubscription:
         )
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
-        """Messages of all sessions until the subscription is closed."""
+        """Messages of all sessions until the subscription is closed.
+
+        A poll takes more than one message: what an iteration leaves is the next one's.
+        """
         patience = Patience()
-        while not self.subscription.is_closed:
-            if self.subscription.poll(self._assembler, FRAGMENTS_PER_POLL) == 0:
+        while self._pending or not self.subscription.is_closed:
+            # What was left was read long ago: neither a quiet stream nor a closed one may keep it.
+            if (
+                not self._pending
+                and self.subscription.poll(self._assembler, FRAGMENTS_PER_POLL) == 0
+            ):
                 await patience.wait()
                 continue
             patience.reset()

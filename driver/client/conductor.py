@@ -19,6 +19,7 @@ from driver.client.conversation import Conversation
 from driver.client.counter import Counter
 from driver.client.driver_events import DriverEvents
 from driver.client.errors import ClientError, ClientTerminatedError
+from driver.client.image import Image
 from driver.client.liveness import Liveness
 from driver.client.log_buffers import LogBuffers
 from driver.client.publication import Publication
@@ -47,6 +48,8 @@ class ClientConductor(Conversation):
         self.resources: dict[int, Resource] = {}
         self._events = DriverEvents(self)
         self.liveness = Liveness(context, cnc, self.proxy, clock)
+        self._owes_close = False
+        """Whether our program closed us and the driver has not been told yet."""
 
     def do_work(self) -> int:
         """Hear what the driver says and show that we are alive. Returns an amount of work."""
@@ -127,12 +130,18 @@ class ClientConductor(Conversation):
 
     def _end_subscription(self, subscription: Subscription) -> None:
         with self.lock:
-            subscription.is_closed = True
-            images, subscription.images = subscription.images, ()
-            for image in images:
-                self.logs.release(image.on_unavailable(), self.clock.now_ns())
-            for image in images:
-                self.callbacks.call(subscription.on_unavailable_image, image)
+            self._tell_unavailable(subscription, self._close_images(subscription))
+
+    def _close_images(self, subscription: Subscription) -> tuple[Image, ...]:
+        subscription.is_closed = True
+        images, subscription.images = subscription.images, ()
+        for image in images:
+            self.logs.release(image.on_unavailable(), self.clock.now_ns())
+        return images
+
+    def _tell_unavailable(self, subscription: Subscription, images: tuple[Image, ...]) -> None:
+        for image in images:
+            self.callbacks.call(subscription.on_unavailable_image, image)
 
     def terminate(self, why: ClientTerminatedError) -> None:
         """The client cannot go on: everything that it opened is closed for this reason."""
@@ -146,31 +155,45 @@ class ClientConductor(Conversation):
         self.is_closed = True
         resources, self.resources = self.resources, {}
         now_ns = self.clock.now_ns()
+        gone: list[tuple[Subscription, tuple[Image, ...]]] = []
+        # A handler may take its time: nobody shall write, read or count meanwhile.
         for item in resources.values():
             if isinstance(item, Publication):
                 self.logs.release(item.on_client_closed(reason), now_ns)
             elif isinstance(item, Subscription):
-                self._end_subscription(item)
+                gone.append((item, self._close_images(item)))
             else:
                 item.on_client_closed()
+        for subscription, images in gone:
+            self._tell_unavailable(subscription, images)
         for handler in tuple(self.callbacks.close.values()):
             self.callbacks.call(handler)
 
     def close(self) -> None:
-        """Tell the driver that this client is done and let go of everything.
+        """Let go of everything and tell the driver that this client is done.
 
         Raises ReentrantCallError in a handler of the conductor
         """
-        with self.lock:
-            self.callbacks.require_none()
-            if not self.is_closed:
-                try:
-                    self.proxy.send(ClientClose(self.client_id))
-                except ClientError as error:
-                    self.callbacks.report(error)
-                self._end("the client was closed")
-        if self.context.close_linger_ns > 0:
-            system.sleep_ns(self.context.close_linger_ns)
-        with self.lock:
+        self.require_no_callback()
+        try:
+            with self.lock:
+                if not self.is_closed:
+                    self._owes_close = True
+                    self._end("the client was closed")
+            if self.context.close_linger_ns > 0:
+                system.sleep_ns(self.context.close_linger_ns)
+        finally:
+            with self.lock:
+                self._leave()
+
+    def _leave(self) -> None:
+        """The driver hears of it last: it frees our counters and logs as soon as it does."""
+        owes_close, self._owes_close = self._owes_close, False
+        try:
+            if owes_close:
+                self.proxy.send(ClientClose(self.client_id))
+        except ClientError as error:
+            self.callbacks.report(error)
+        finally:
             self.logs.close()
             self._cnc.close()

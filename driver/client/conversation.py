@@ -45,12 +45,16 @@ class Conversation:
         """Hear what the driver says. Returns an amount of work."""
         raise NotImplementedError
 
-    def require_open(self) -> None:
-        """Raise where the client is closed, or in the middle of a handler."""
+    def require_not_closed(self) -> None:
+        """Raise where the client is closed, and why; any thread may ask, and so may a handler."""
         if self.termination is not None:
             raise type(self.termination)(str(self.termination))
         if self.is_closed:
             raise ClosedError("the client is closed")
+
+    def require_open(self) -> None:
+        """Raise where the client is closed, or in the middle of a handler; under the lock."""
+        self.require_not_closed()
         self.callbacks.require_none()
 
     def require_no_callback(self) -> None:

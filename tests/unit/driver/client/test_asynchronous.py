@@ -115,3 +115,39 @@ async def test_an_iteration_ends_when_the_client_is_closed_meanwhile(stream, sub
     await asyncio.sleep(0.002)
     subscription.is_closed = True
     assert await reader == []
+
+
+async def take(messages, count):
+    """The payloads of so many messages; breaks off then."""
+    taken = []
+    async for message in messages:
+        taken.append(message.payload)
+        if len(taken) == count:
+            break
+    return taken
+
+
+async def test_what_an_iteration_left_is_the_next_ones_though_the_stream_is_quiet(
+    stream, subscription
+):
+    stream.write(b"1", b"2", b"3")
+    messages = AsyncSubscription(subscription)
+    assert await take(messages, 1) == [b"1"]
+    assert await asyncio.wait_for(take(messages, 2), 30) == [b"2", b"3"]
+
+
+async def test_what_an_iteration_left_outlives_the_subscription(stream, subscription):
+    stream.write(b"1", b"2", b"3")
+    messages = AsyncSubscription(subscription)
+    assert await take(messages, 1) == [b"1"]
+    subscription.close()
+    assert await take(messages, 3) == [b"2", b"3"]
+    assert await take(messages, 1) == []
+
+
+async def test_what_an_iteration_left_comes_before_what_is_new(stream, subscription):
+    stream.write(b"1", b"2")
+    messages = AsyncSubscription(subscription)
+    assert await take(messages, 1) == [b"1"]
+    stream.write(b"3")
+    assert await take(messages, 2) == [b"2", b"3"]

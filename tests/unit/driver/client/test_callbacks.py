@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -74,6 +75,28 @@ def test_a_handler_may_not_change_what_the_conductor_is_changing(both_ends):
     assert refused == tried
     assert not client.is_closed
     assert not made[0].is_closed
+    assert both_ends.errors == []
+
+
+def test_a_correlation_id_is_there_for_a_handler_and_for_whoever_else_asks_meanwhile(both_ends):
+    client, ids = both_ends.connect(), []
+
+    def ask():
+        ids.append(client.next_correlation_id())
+
+    def handler(image):
+        ask()
+        other = threading.Thread(target=ask)
+        other.start()
+        other.join(30)
+
+    client.add_subscription(CHANNEL, STREAM, on_available_image=handler)
+    client.add_exclusive_publication(CHANNEL, STREAM)
+    both_ends.until(lambda: ids or both_ends.errors)
+    assert len(set(ids)) == 2
+    client.close()
+    with pytest.raises(ClosedError):
+        client.next_correlation_id()
     assert both_ends.errors == []
 
 

@@ -1,0 +1,147 @@
+"""Closing a client: the driver hears of it last, when nothing of the client is in use any more."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from driver.base import system
+from driver.client.errors import DriverBufferFullError
+from driver.cnc import ring_buffer
+from driver.logbuffer import publication_result as result
+from tests.unit.driver.client.invoked_client import world
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM
+
+HEARTBEAT_TYPE_ID = 11
+
+
+@pytest.fixture
+def both_ends(tmp_path, monkeypatch):
+    with world(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def open_all(both_ends, **settings):
+    """A client with everything that can be closed; what is read comes before what is written."""
+    client = both_ends.connect(**settings)
+    subscription = client.add_subscription(CHANNEL, STREAM)
+    publication = client.add_exclusive_publication(CHANNEL, STREAM)
+    counter = client.add_counter(1001, b"key", "mine")
+    image = both_ends.until(lambda: subscription.images)[0]
+    both_ends.until(lambda: publication.is_connected)
+    return SimpleNamespace(
+        client=client, image=image, publication=publication, subscription=subscription,
+        counter=counter,
+    )  # fmt: skip
+
+
+def is_known(both_ends):
+    """Whether the driver, given time to hear what was said, still has the client and its things."""
+    both_ends.driver.turn(4, 400 * MS)
+    living = both_ends.driver.living()
+    return bool(
+        [item for item in living if item.type_id == HEARTBEAT_TYPE_ID]
+        and [item for item in living if item.label.startswith("sub-pos")]
+        and [item for item in living if item.label == "mine"]
+    )
+
+
+def fill_the_ring(driver):
+    """Commands of nobody, until there is room for no more."""
+    while ring_buffer.write(driver.cnc.to_driver, 0x77, driver.cnc.to_driver[:8].copy(), 0, 8) == 0:
+        pass
+
+
+def test_everything_is_closed_before_the_first_handler_and_the_driver_hears_of_it_last(
+    both_ends, monkeypatch
+):
+    seen = []
+
+    def look(what):
+        seen.append(
+            (
+                what, opened.publication.offer(b"1"), opened.counter.is_closed,
+                opened.image.is_closed, opened.subscription.is_closed, is_known(both_ends),
+            )
+        )  # fmt: skip
+
+    opened = open_all(
+        both_ends,
+        on_unavailable_image=lambda image: look("image"),
+        on_close=lambda: look("close"),
+        close_linger_ns=5 * MS,
+    )
+    monkeypatch.setattr(system, "sleep_ns", lambda ns: look(ns))
+    assert is_known(both_ends)
+    opened.client.close()
+    assert seen == [
+        (what, result.CLOSED, True, True, True, True) for what in ("image", "close", 5 * MS)
+    ]
+    assert not is_known(both_ends)
+    assert opened.client.counters.capacity > 0
+    assert both_ends.errors == []
+
+
+def test_the_driver_hears_of_a_close_once(both_ends, monkeypatch):
+    opened = open_all(both_ends)
+    sent = []
+    monkeypatch.setattr(opened.client._conductor.proxy, "send", sent.append)
+    opened.client.close()
+    opened.client.close()
+    assert [command.client_id for command in sent] == [opened.client.client_id]
+
+
+@pytest.mark.parametrize("closes_again", [False, True])
+def test_a_full_ring_is_reported_and_the_client_closes_all_the_same(
+    both_ends, monkeypatch, closes_again
+):
+    told, closed, errors = [], [], []
+
+    def on_error(error):
+        errors.append(error)
+        if closes_again:
+            opened.client.close()
+
+    opened = open_all(
+        both_ends,
+        on_unavailable_image=told.append,
+        on_close=lambda: closed.append(True),
+        error_handler=on_error,
+    )
+    waits = []
+    monkeypatch.setattr(system, "sleep_ns", waits.append)
+    fill_the_ring(both_ends.driver)
+    opened.client.close()
+    assert [type(error) for error in errors] == [DriverBufferFullError]
+    assert (told, closed) == ([opened.image], [True])
+    assert len(waits) <= 10
+    assert opened.publication.offer(b"1") == result.CLOSED
+    assert opened.client._conductor._cnc.counters_values.size == 0
+
+
+def test_a_client_that_lost_its_driver_closes_without_a_word_to_it(both_ends, monkeypatch):
+    opened = open_all(both_ends)
+    both_ends.driver.cnc.set_closed()
+    both_ends.driver.clock.advance(SECOND)
+    opened.client.invoke()
+    assert opened.client.failure
+    monkeypatch.setattr(opened.client._conductor.proxy, "send", lambda command: 1 // 0)
+    opened.client.close()
+    assert opened.client._conductor._cnc.counters_values.size == 0
+
+
+@pytest.mark.parametrize("where", ["handler", "linger"])
+def test_a_close_that_is_interrupted_still_ends_and_tells_the_driver(both_ends, monkeypatch, where):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    opened = open_all(both_ends, close_linger_ns=5 * MS)
+    if where == "handler":
+        opened.client.add_close_handler(interrupt)
+    with monkeypatch.context() as patch:
+        if where == "linger":
+            patch.setattr(system, "sleep_ns", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            opened.client.close()
+    assert not is_known(both_ends)
+    assert opened.client._conductor._cnc.counters_values.size == 0
+    assert opened.publication.offer(b"1") == result.CLOSED
