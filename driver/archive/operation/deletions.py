@@ -1,10 +1,11 @@
 """Segment files that are to go: one list at a time for each recording, one file in each turn.
 
-    begin --OK count--> [ files ] --a file a turn--> DELETE
+    begin --OK count--> [ files ] --may begin, once--> a file a turn --> DELETE
 
-The signal comes when all are gone; at once where there are none. A file that cannot be deleted is
-told and passed over. Where it is not there, what an older archive renamed it to before deleting it
-is taken away. Source: archive-protocol 5.10.
+The signal comes when all are gone; at once where there are none. What has begun goes on, whoever
+reads from then on what is left. A file that cannot be deleted is told and passed over. Where it is
+not there, what an older archive renamed it to before deleting it is taken away.
+Source: archive-protocol 5.10.
 """
 
 from collections import deque
@@ -28,6 +29,8 @@ class _Deletion:
     files: deque[Path]
     highest_base: int
     may_begin: Callable[[], bool]
+    has_begun: bool = False
+    "Whether `may_begin` has said so; what it would say now stops nothing any more."
 
 
 class Deletions:
@@ -82,7 +85,8 @@ class Deletions:
         """Delete one file of each recording. Returns an amount of work."""
         work_count = 0
         for each in tuple(self._running.values()):
-            if each.may_begin():
+            each.has_begun = each.has_begun or each.may_begin()
+            if each.has_begun:
                 work_count += 1
                 self._delete(each, each.files.popleft())
                 if not each.files:

@@ -66,7 +66,7 @@ class ImageRecording:
         else:
             recording, signal = self._continued(order, image), RecordingSignal.EXTEND
         try:
-            counter, session = self._session(recording, image)
+            counter, session = self._session(order, recording, image)
         except DriverError as error:
             self._facilities.errors.record(str(error))
             self._tell(order, signal, recording.recording_id, image.join_position)
@@ -118,23 +118,28 @@ class ImageRecording:
         )  # fmt: skip
 
     def _session(
-        self, recording: RecordingDescriptor, image: Image
+        self, order: RecordingOrder, recording: RecordingDescriptor, image: Image
     ) -> tuple[Counter, RecordingSession]:
+        # One that goes on may come from elsewhere now, while its entry tells where it began.
+        shown = replace(
+            recording, stream_id=order.stream_id, stripped_channel=order.stripped_channel,
+            original_channel=order.original_channel, source_identity=image.source_identity,
+        )  # fmt: skip
         facilities, archive_id = self._facilities, self._facilities.archive_id
         join_position = image.join_position
         writer = SegmentWriter(facilities.directory, recording, join_position, self._options)
         try:
             counter = facilities.client.add_counter(
                 recording_position.TYPE_ID,
-                recording_position.key(recording, archive_id),
-                recording_position.label(recording, archive_id),
+                recording_position.key(shown, archive_id),
+                recording_position.label(shown, archive_id),
             )
         except BaseException:
             writer.close()
             raise
         events = (
             None if self._events is None
-            else RecordingEvents(self._events, recording, join_position)
+            else RecordingEvents(self._events, shown, join_position)
         )  # fmt: skip
         io_max_length = facilities.settings.file_io_max_length
         return counter, RecordingSession(image, writer, counter, io_max_length, events)

@@ -125,7 +125,11 @@ class CatalogWriter(Catalog):
     def set_state(self, recording_id: int, state: RecordingState) -> None:
         """Let a recording count, or not."""
         self._change(recording_id, state)
-        self._index()
+        if state == RecordingState.VALID:
+            # Its place among the valid ones is where its id is, not behind them.
+            self._index()
+        else:
+            self._valid.pop(recording_id, None)
 
     def reserve(self, capacity: int) -> None:
         """Have room for so many bytes, or more. Raises StorageError."""

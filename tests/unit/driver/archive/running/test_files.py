@@ -124,6 +124,23 @@ def test_truncating_ends_replays_first(made, tmp_path, monkeypatch):
         own.until(lambda: not reader.subscription.images)
 
 
+def test_a_replay_of_what_is_left_does_not_stop_the_deletion(made, tmp_path, monkeypatch):
+    made.add(0, 40 * SEGMENT)
+    with own_archive(tmp_path, monkeypatch) as own:
+        talker = own.talk()
+        reader = Reader(talker)
+        answer = talker.ask(TruncateRecordingRequest, recording_id=0, position=SEGMENT)
+        assert answer == Ok(40)
+        replay = talker.ask_replay(0)
+        assert replay == Ok(replay.relevant_id)
+        assert len(made.files()) > 1
+        # It never reads, so the replay goes on for as long as it is there.
+        assert is_settled(own, talker, answer)
+        assert made.files() == names(0)
+        assert reader.subscription.images
+        assert talker.ask(TruncateRecordingRequest, recording_id=0, position=SEGMENT) == Ok(1)
+
+
 def test_what_goes_on_is_neither_truncated_nor_purged(own, talker):
     talker.live_recording()
     assert talker.ask(TruncateRecordingRequest, recording_id=0, position=0) == Err(2)

@@ -3,9 +3,12 @@ recordings it serves."""
 
 import pytest
 
+from driver.archive.client import recording_counters
 from driver.archive.protocol.codec import decode
+from driver.archive.protocol.codes import BooleanType, SourceLocation
 from driver.archive.protocol.replication import ReplicateRequest2
 from driver.archive.protocol.requests import (
+    ExtendRecordingRequest2,
     ListRecordingsRequest,
     ReplayRequest,
     ReplayTokenRequest,
@@ -17,6 +20,7 @@ from driver.archive.protocol.responses import (
     RecordingStarted,
     RecordingStopped,
 )
+from driver.archive.storage.catalog import Catalog
 from tests.golden import archive_files
 from tests.golden.reader import message as golden_message
 from tests.unit.driver.archive.running.own_archive import (
@@ -30,11 +34,13 @@ from tests.unit.driver.archive.running.own_stream import (
     IPC,
     STREAM,
     Reader,
+    continuing,
     message,
     replay_values,
 )
 
 EVENTS_STREAM = 30
+UDP = "aeron:udp?endpoint=10.0.0.1:20121"
 SECOND = 1_000_000_000
 
 
@@ -63,6 +69,43 @@ def test_everybody_who_listens_hears_of_recordings(tmp_path, monkeypatch):
         progress = heard[1:-1]
         assert all(isinstance(each, RecordingProgress) for each in progress)
         assert [each.position for each in progress] == ends
+
+
+def test_an_extended_recording_is_told_of_as_what_it_is_made_of_now(tmp_path, monkeypatch):
+    with own_archive(
+        tmp_path, monkeypatch, recording_events_enabled=True, recording_events_channel=LOCAL
+    ) as own:
+        talker = own.talk()
+        events = talker.client.add_subscription(LOCAL, EVENTS_STREAM)
+        first = talker.stopped_recording()
+        with Catalog(own.directory) as catalog:
+            before = catalog.descriptor(0)
+        wanted = UDP + "|ssc=true"
+        asked = talker.ask(
+            ExtendRecordingRequest2, recording_id=0, stream_id=STREAM, channel=wanted,
+            source_location=SourceLocation.REMOTE, auto_stop=BooleanType.FALSE,
+        )  # fmt: skip
+        place = continuing(first.end, before.initial_term_id).removeprefix("aeron:ipc?")
+        publication = talker.client.add_exclusive_publication(f"{UDP}|{place}", STREAM)
+        own.until(lambda: ("EXTEND", 0, first.end) in talker.about(asked.correlation_id))
+        (counter,) = [each for each in talker.client.counters if each.type_id == 100]
+        found = recording_counters.read(counter)
+        assert found.session_id == publication.session_id
+        assert found.source_identity.startswith("10.0.0.1:")
+        assert counter.label.endswith(f" {STREAM} {UDP} - archiveId=77")
+        heard = []
+        own.run_for(SECOND)
+        events.poll(lambda payload, header: heard.append(decode(payload)), 1_000)
+        started = [each for each in heard if isinstance(each, RecordingStarted)]
+        assert started[0].channel == IPC
+        assert started[1] == RecordingStarted(
+            recording_id=0, start_position=first.end, session_id=publication.session_id,
+            stream_id=STREAM, channel=wanted, source_identity=found.source_identity,
+        )  # fmt: skip
+        with Catalog(own.directory) as catalog:
+            after = catalog.descriptor(0)
+        for kept in ("stripped_channel", "original_channel", "source_identity"):
+            assert getattr(after, kept) == getattr(before, kept)
 
 
 def test_counters_say_what_goes_on(own, talker):

@@ -166,6 +166,37 @@ def test_ids_of_recordings_that_are_gone_are_not_used_again(tmp_path):
         assert catalog.recording_ids == (0, 1, 3)
 
 
+def test_taking_a_recording_away_reads_no_other_entry(tmp_path, monkeypatch):
+    offsets = _filled(tmp_path, count=50)
+    read, real = set(), os.pread
+    with CatalogWriter(tmp_path) as catalog:
+
+        def pread(file, length, at):
+            read.add(max(each for each in offsets if each <= at))
+            return real(file, length, at)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pread", pread)
+            catalog.set_state(7, RecordingState.DELETED)
+            catalog.set_state(30, RecordingState.INVALID)
+        assert read == {offsets[7], offsets[30]}
+        left = [each for each in range(50) if each not in (7, 30)]
+        assert list(catalog.recording_ids) == left
+        assert (catalog.descriptor(7), catalog.descriptor(30)) == (None, None)
+        assert catalog.add(own.descriptor()) == 50
+    assert list(_descriptors(tmp_path)) == [*left, 50]
+
+
+def test_a_recording_that_counts_again_has_its_old_place(tmp_path):
+    _filled(tmp_path)
+    with CatalogWriter(tmp_path) as catalog:
+        for state in (RecordingState.INVALID, RecordingState.INVALID, RecordingState.VALID):
+            catalog.set_state(1, state)
+            assert (catalog.descriptor(1) is not None) == (state == RecordingState.VALID)
+        assert catalog.recording_ids == (0, 1, 2)
+    assert tuple(_descriptors(tmp_path)) == (0, 1, 2)
+
+
 def _work_until_killed(catalog, done):
     """Enter, stop and rename recordings, and count what returned."""
     while True:
