@@ -146,7 +146,7 @@ def _remove_image(state, slot, cool_down):
 
 @kernel
 def _begin_cool_down(state, rec):
-    """Ignore the session of an image until told, or until too many have come after it.
+    """Ignore the session of an image for good, or until too many have come after it.
 
     A cool-down without a rejoin lasts as long as the subscription. Aeron's table grows with them;
     ours would be full one day, and no endpoint could have a new image.

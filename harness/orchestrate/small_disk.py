@@ -8,7 +8,7 @@
 
 The disk lies in memory and in a mount namespace that nobody else is in, so it goes with its last
 process, however that ends: nothing is left on the machine, and nothing in DIR if that was SIGKILL.
-Exits as PROGRAM did; 125 if there can be no such disk.
+Exits as PROGRAM did; 125 if there can be no such disk, or what is on it cannot be kept.
 """
 
 from __future__ import annotations
@@ -55,7 +55,11 @@ def main(argv: Sequence[str]) -> int:
         print(f"no disk of {asked.size} bytes: {error}", file=sys.stderr)
         return NO_DISK
     code = _run(asked.program)
-    shutil.copytree(asked.folder, f"/proc/self/fd/{below}", dirs_exist_ok=True)
+    try:
+        shutil.copytree(asked.folder, f"/proc/self/fd/{below}", dirs_exist_ok=True)
+    except OSError as error:
+        print(f"the files of {asked.folder} cannot be kept: {error}", file=sys.stderr)
+        return NO_DISK
     return code
 
 

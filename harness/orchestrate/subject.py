@@ -11,8 +11,8 @@
 
 The subject is the driver together with the workloads that speak to it. Our programs print `ready`
 when they are; workloads print `progress <bytes>/<total>`; they exit with 0, with 1 if the subject
-failed them, with 124 if all that failed is that nobody answered in time, or with 127 if it cannot
-do what the scenario asks for.
+failed them, with 3 if they failed by themselves, as on a full disk, with 124 if all that failed is
+that nobody answered in time, or with 127 if it cannot do what the scenario asks for.
 """
 
 from __future__ import annotations

@@ -90,15 +90,14 @@ def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return could_not_look(COVERED, found, traffic.id)
     planned, frames, wire, subscriber = found
     where = (evidence.name_of(evidence.folder.host(traffic.to_host).subscriber(traffic.id).frames),)
-    late = late_join(evidence, traffic, subscriber)
-    if late:
-        position = subscriber.join_position
-        return failed(COVERED, late, traffic.id, evidence=where, position=position)
     seen = _look(frames, planned)
     damage = _damage(evidence, traffic, planned)
     join, end = subscriber.join_position, planned.log.end_position
     for position, text in _offences(seen, planned, wire.facts, traffic, join, damage):
         return failed(COVERED, text, traffic.id, evidence=where, position=position, stands=True)
+    late = late_join(evidence, traffic, subscriber)
+    if late:
+        return failed(COVERED, late, traffic.id, evidence=where, position=join)
     reached = int(seen.starts[-1] + seen.spans[-1]) if len(frames) else join
     if reached < end:
         text = f"covered from {join} up to position {reached} only, of {end}"

@@ -4,7 +4,8 @@
     arrived       0       2   1       5   4         1 and 4 came too late, 3 never
 
 Rules write down what they do to a frame, the weather does not: what it took or made late shows in
-the capture of the subscriber's host only.
+the captures alone, as what left its host in its turn and did not come in it. What a driver never
+sent, or sent late, was not lost.
 """
 
 from dataclasses import dataclass
@@ -25,10 +26,12 @@ from harness.artifact.decision import (
 from harness.artifact.frame_class import POSITIONAL
 from harness.artifact.records import Records
 from harness.dissect.expected_log import ExpectedLog
+from harness.dissect.flow import positions
+from harness.dissect.frames import Frames
 from harness.scenario.case import Case, TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Missing, together
-from harness.verdict.wire import Wire
+from harness.verdict.wire import Stretch, Wire
 
 _DISTURBING = (DROP, HOLD, SWAP, DISPLACE, CORRUPT, TRUNCATE, INJECT)
 """What keeps a frame from arriving in its turn; a forged one may take its place."""
@@ -79,30 +82,45 @@ def lost_on_the_way(evidence: Evidence, traffic: TrafficCase) -> OnTheWay | Miss
         return found
     case, decisions, planned, wire = found
     lost = losses_of(decisions, case, traffic, planned.log)
-    arrived, in_turn = _arrivals(wire, planned.log)
+    # Of two at one instant the doubt is the driver's: that the frame left first, and came last.
+    _, left_in_turn = _passages(planned.log, wire.sent, _beats(wire, wire.beats_sent), 1)
+    arrived, in_turn = _passages(planned.log, wire.arrived, _beats(wire, wire.beats_arrived), -1)
     if traffic.rejoins:
         # The wire is that of the last session; what came in those before it is not known.
-        arrived[:] = True
-    return OnTheWay(lost.disturbed | ~in_turn, lost.dropped_count, arrived)
+        arrived[:] = left_in_turn[:] = True
+    return OnTheWay(lost.disturbed | (left_in_turn & ~in_turn), lost.dropped_count, arrived)
 
 
-def _arrivals(wire: Wire, log: ExpectedLog) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which expected frames came, and which before all that tells of a position behind them.
+def _beats(wire: Wire, beats: Frames) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When heartbeats passed, and the position that each told."""
+    told = positions(beats, wire.facts.initial_term_id, wire.facts.term_length)
+    return beats["time_ns"].astype(np.int64), told
 
-    A heartbeat tells of one as a frame does: a receiver may fill what it has made a gap.
+
+def _passages(
+    log: ExpectedLog,
+    passed: Stretch,
+    beats: tuple[NDArray[np.int64], NDArray[np.int64]],
+    beats_rank: int,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which expected frames passed, and which before all that tells of a position behind them.
+
+    A heartbeat tells of one as a frame does: a receiver may fill what it has made a gap. Of one
+    instant, heartbeats pass last with a rank of 1, first with -1.
     """
-    beats = wire.heartbeats_arrived
-    times = np.concatenate([wire.heartbeat_times_ns, wire.arrived.frames["time_ns"]])
-    order = np.argsort(times, kind="stable")
-    starts = np.concatenate([np.full(len(beats), -1), wire.arrived.starts])[order]
-    told = np.concatenate([beats, wire.arrived.ends])[order]
+    beat_times_ns, beat_positions = beats
+    times_ns = np.concatenate([beat_times_ns, passed.frames["time_ns"].astype(np.int64)])
+    ranks = np.concatenate([np.full(len(beat_times_ns), beats_rank), np.zeros(len(passed.starts))])
+    order = np.lexsort((ranks, times_ns))
+    starts = np.concatenate([np.full(len(beat_times_ns), -1), passed.starts])[order]
+    told = np.concatenate([beat_positions, passed.ends])[order]
     highest = np.maximum.accumulate(np.concatenate([[0], told]))[:-1]
     index, known = frame_index(log, starts)
-    arrived = np.zeros(len(log.frames), dtype=np.bool_)
-    in_turn = arrived.copy()
-    arrived[index[known]] = True
+    passing = np.zeros(len(log.frames), dtype=np.bool_)
+    in_turn = passing.copy()
+    passing[index[known]] = True
     in_turn[index[known & (highest <= starts)]] = True
-    return arrived, in_turn
+    return passing, in_turn
 
 
 def frame_index(

@@ -97,9 +97,9 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def longest_answer(traffic: TrafficCase, term_length: int) -> int:
     """Bytes that one NAK may surely ask for, by Aeron's defaults or the word of the channel."""
     channel = parse_channel(traffic.channel)
-    windows = channel.flow_control.answered_windows
-    if windows is None:
-        windows = GROUP_WINDOWS if channel.is_group else WINDOWS
+    told = channel.flow_control.answered_windows
+    # Of one destination some drivers heed the channel's word, others the driver's setting alone.
+    windows = (told or GROUP_WINDOWS) if channel.is_group else min(WINDOWS, told or WINDOWS)
     return min(WINDOW_MAX, term_length // 2) * windows
 
 

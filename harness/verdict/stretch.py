@@ -44,11 +44,6 @@ def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
     positions = delivered.deliveries["position"].astype(np.int64)
     if len(lengths) == 0:
         return could_not_look(UNBROKEN, Missing(where[0], "tells of no message"), traffic.id)
-    late = late_join(evidence, traffic, subscriber)
-    if late:
-        told = (evidence.name_of(files.document),)
-        position = subscriber.join_position
-        return failed(UNBROKEN, late, traffic.id, evidence=told, position=position)
     plan = planned.plan
     first = int(np.searchsorted(_starts(planned), subscriber.join_position))
     count = min(len(lengths), plan.count - first)
@@ -72,6 +67,11 @@ def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
             f"{int(positions[at])}"
         )
         return failed(UNBROKEN, text, traffic.id, position=int(positions[at]), **more)
+    late = late_join(evidence, traffic, subscriber)
+    if late:
+        told = (evidence.name_of(files.document),)
+        position = subscriber.join_position
+        return failed(UNBROKEN, late, traffic.id, evidence=told, position=position)
     text = f"messages {first} to {first + count - 1} of {plan.count}, each once and in order"
     return passed(UNBROKEN, text, traffic.id, evidence=where, facts={"delivered": count})
 

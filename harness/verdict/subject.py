@@ -9,25 +9,23 @@ from harness.artifact.manifest import Manifest, ProcessExit
 from harness.artifact.recording import RecorderFacts
 from harness.scenario.case import TrafficCase
 from harness.verdict.evidence import Evidence
+from harness.verdict.exit_codes import (
+    CANNOT_START_EXIT_CODES,
+    GAVE_UP_EXIT_CODE,
+    HARNESS_EXIT_CODES,
+    NO_DISK_EXIT_CODE,
+    ORDERLY_EXIT_CODES,
+    UNSUPPORTED_EXIT_CODE,
+)
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed
 from harness.verdict.kind import Kind
 from harness.verdict.outcome import Outcome
+from harness.verdict.wholeness import SUCCESSOR
 
 NAME = "subject_lived"
-SUCCESSOR = "#"
-"""Between the name of a process and its number, if another had that name before it."""
 ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator")
 SERVERS = ("driver", "archive")
 """They live until they are asked to end; the others end by themselves."""
-UNSUPPORTED_EXIT_CODE = 127
-CANNOT_START_EXIT_CODES = (126, 127)
-HARNESS_EXIT_CODES = (3, 120)
-"""Of a workload that failed by itself, or for want of disk or memory: no word about its subject.
-With 120 Python ends if it could not write out what was printed."""
-ORDERLY_EXIT_CODES = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
-"""Of a server that was asked to end: of its own accord, by the signal, or as a JVM tells of one."""
-GAVE_UP_EXIT_CODE = 124
-"""Of a workload, or an archive, that was not answered in time."""
 _Facts = PublisherFacts | SubscriberFacts | RecorderFacts
 
 
@@ -95,7 +93,9 @@ def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
 
 
 def is_our_failure(each: ProcessExit) -> bool:
-    """Whether this is a workload that says that it failed by itself."""
+    """Whether this is a workload that says that it failed by itself, or an archive's disk did."""
+    if each.role == "archive":
+        return each.exit_code == NO_DISK_EXIT_CODE
     is_workload = each.role in ROLES and each.role not in SERVERS
     return is_workload and each.exit_code in HARNESS_EXIT_CODES
 
@@ -122,9 +122,16 @@ def _bad_ends(
             continue
         if code == -signal.SIGKILL and _may_be_ordered(each, happened):
             continue
+        if is_our_failure(each):
+            text = f"{each.name} failed by itself{words}"
+            findings.append(Finding(NAME, Outcome.HARNESS, text, each.name, where))
+            continue
+        # It may have given up just before it was asked.
+        gave_up = code == GAVE_UP_EXIT_CODE and each.role != "driver"
+        kind = Kind.PATIENCE if gave_up else Kind.SAFETY
         text = f"{each.name} {_how(code)} when it was asked to end{words}"
         findings.append(
-            failed(NAME, text, each.name, evidence=where, stands=True, kind=Kind.SAFETY)
+            failed(NAME, text, each.name, evidence=where, stands=not gave_up, kind=kind)
         )
     return findings
 

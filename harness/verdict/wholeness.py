@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 from harness.artifact.application import SubscriberFacts
 from harness.artifact.manifest import Manifest
 from harness.artifact.records import Records, has_torn_tail
+from harness.verdict.exit_codes import HARNESS_EXIT_CODES
 
 _BY_SIGNAL = 128
 """An exit code above this is what a shell or a container makes of a signal."""
-_ORDERLY = (*range(_BY_SIGNAL), _BY_SIGNAL + SIGTERM)
-_SUCCESSOR = "#"
+_ORDERLY = {*range(_BY_SIGNAL), _BY_SIGNAL + SIGTERM} - {*HARNESS_EXIT_CODES}
+SUCCESSOR = "#"
 """Between the name of a process and the number of one that took its place."""
 
 
 def wrote_all(manifest: Manifest, name: str) -> bool:
     """Whether a process surely wrote its files to their end, and any that took its place."""
-    found = [each for each in manifest.processes if each.name.partition(_SUCCESSOR)[0] == name]
+    found = [each for each in manifest.processes if each.name.partition(SUCCESSOR)[0] == name]
     return bool(found) and all(each.exit_code in _ORDERLY for each in found)
 
 

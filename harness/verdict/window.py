@@ -82,7 +82,7 @@ def _judge(
 ) -> Finding:
     first = ~wire.resent()
     frames, starts = wire.sent.frames[first], wire.sent.starts[first]
-    # A window is charged with what travels, and of a PAD only the header does.
+    # A PAD needs room for what travels of it, its header, though it is charged whole.
     reached = np.where(
         frames["frame_type"] == PAD, starts + DATA_HEADER_LENGTH, wire.sent.ends[first]
     )

@@ -72,8 +72,10 @@ def held(driver):
 
 
 def check_it_lives(driver):
+    """The driver answers, and has met nothing that nobody had foreseen."""
     _, said = driver.add(AddExclusivePublication, TO_PEER, STREAM + 50)
     assert isinstance(said[0], ExclusivePublicationReady)
+    assert not [each for each in read_errors(driver.cnc.error_log) if "Traceback" in each.text]
 
 
 @pytest.mark.parametrize(

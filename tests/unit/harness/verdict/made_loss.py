@@ -26,6 +26,22 @@ def lose(run: MadeRun, index: int) -> None:
     run.packets["b"] = [each for each in run.packets["b"] if each.payload != content]
 
 
+def never_send(run: MadeRun, position: int) -> None:
+    """The publisher's driver passed over a frame, which the made link dropped as well."""
+    (index,) = np.flatnonzero(run.log.frames["position"] == position)
+    content = run.frame_bytes(int(index))
+    run.packets["a"] = [each for each in run.packets["a"] if each.payload != content]
+
+
+def send_later(run: MadeRun, position: int, late_ns: int) -> None:
+    """The publisher's driver sent a frame behind others."""
+    (index,) = np.flatnonzero(run.log.frames["position"] == position)
+    content = run.frame_bytes(int(index))
+    for each in run.packets["a"]:
+        if each.payload == content:
+            each.time_ns += late_ns
+
+
 def last_pad(run: MadeRun) -> int:
     """The last frame that ends a term without a message."""
     return int(np.flatnonzero(run.log.frames["frame_type"] == PAD)[-1])

@@ -10,7 +10,15 @@ from harness.artifact.frame_class import DATA, PAD
 from harness.verdict.coverage import pad_only_where_lost, positions_covered
 from harness.verdict.evidence import Evidence
 from harness.verdict.outcome import Outcome
-from tests.unit.harness.verdict.made_loss import change, joined_at, last_pad, let_arrive, lose
+from tests.unit.harness.verdict.made_loss import (
+    change,
+    joined_at,
+    last_pad,
+    let_arrive,
+    lose,
+    never_send,
+    send_later,
+)
 from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, data_header, heartbeat, make_run
 
 AT = 40
@@ -245,6 +253,21 @@ def test_a_pad_over_what_a_heartbeat_has_overtaken_is_earned(unreliable):
     beat = replace(came, time_ns=came.time_ns - 1, payload=heartbeat(position + 32))
     unreliable.packets["b"].append(beat)
     assert padded(unreliable).outcome is Outcome.PASS
+
+
+def test_a_pad_over_what_was_never_sent_is_not_earned(unreliable):
+    position = unreliable.decisions.pop(4)[12]
+    never_send(unreliable, position)
+    finding = padded(unreliable)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.position == position
+
+
+def test_a_pad_over_what_was_sent_late_is_not_earned(unreliable):
+    position = unreliable.decisions.pop(4)[12]
+    let_arrive(unreliable, position, late_ns=3 * STEP_NS)
+    send_later(unreliable, position, 3 * STEP_NS)
+    assert padded(unreliable).outcome is Outcome.FAIL
 
 
 def test_a_lost_pad_is_filled_by_one_that_looks_like_it(tmp_path):

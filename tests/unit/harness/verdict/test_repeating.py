@@ -237,7 +237,8 @@ def test_another_readers_shorter_nak_may_be_the_one_that_was_answered(run, monke
         ("control=10.0.0.1:24324|control-mode=dynamic|fc=min", 4),
         ("endpoint=224.20.30.39:24325", 4),
         ("endpoint=224.20.30.39:24325|fc=max,rrwm:2", 2),
-        ("endpoint=10.0.0.2:24325|fc=max,rrwm:20", 20),
+        ("endpoint=10.0.0.2:24325|fc=max,rrwm:20", 16),
+        ("endpoint=10.0.0.2:24325|fc=max,rrwm:5", 5),
     ],
 )
 def test_a_group_is_answered_in_fewer_windows(run, channel, windows):

@@ -74,6 +74,18 @@ def test_an_archive_that_breaks_when_it_is_asked_to_end_is_a_failure(run):
     assert only(look(run)).about == "b/archive"
 
 
+def test_an_archive_that_gave_up_just_before_it_was_asked_is_excused_by_that(run):
+    run.manifest.processes.append(ProcessExit("b/archive", "archive", 124, True, "", ""))
+    finding = only(look(run))
+    assert (finding.outcome, finding.kind, finding.stands) == (Outcome.FAIL, Kind.PATIENCE, False)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_archive_whose_files_could_not_be_kept_is_no_word_about_it(run, asked):
+    run.manifest.processes.append(ProcessExit("b/archive", "archive", 125, asked, "", ""))
+    assert only(look(run)).outcome is Outcome.HARNESS
+
+
 def test_a_workload_that_was_asked_to_end_may_say_so(run):
     run.manifest.processes[PUBLISHER].asked = True
     run.manifest.processes[PUBLISHER].exit_code = 143

@@ -10,7 +10,7 @@ from driver.archive.client import ArchiveError, ArchiveTimeoutError
 from driver.base.errors import ConfigurationError
 from driver.client.errors import ClientTimeoutError, RegistrationError
 from driver.command.command_type import ErrorCode
-from harness.verdict.subject import (
+from harness.verdict.exit_codes import (
     GAVE_UP_EXIT_CODE,
     HARNESS_EXIT_CODES,
     UNSUPPORTED_EXIT_CODE,

@@ -14,7 +14,7 @@ from driver.client.errors import (
     ConductorServiceTimeoutError,
     DriverTimeoutError,
 )
-from harness.verdict.subject import GAVE_UP_EXIT_CODE
+from harness.verdict.exit_codes import GAVE_UP_EXIT_CODE
 
 CHANNELS = (
     "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010",
