@@ -23,10 +23,12 @@ from harness.artifact.decision import DecisionLogError, read_repeatable
 from harness.artifact.run_dir import RunDir
 from harness.middlebox import relay as loop
 from harness.middlebox import relay_state as sockets
+from harness.middlebox.drain import drain_ns
 from harness.middlebox.fates import FateError, Fates, compile_fates
 from harness.middlebox.neighbour import find_neighbour
 from harness.middlebox.packet import ENVELOPE_LENGTH_MAX
 from harness.middlebox.port import Port, PortError, open_port
+from harness.middlebox.readdress import make_readdressed
 from harness.middlebox.relay import run
 from harness.middlebox.relay_state import Relay, make_relay
 from harness.middlebox.report import DecisionLog, ledger
@@ -40,8 +42,6 @@ PRIORITY = -15
 READY = "ready {interfaces}"
 TURN_NS = 50_000_000
 """Longest stay in the kernel before decisions are written and signals are looked at."""
-DRAIN_NS = 12_000_000_000
-"""Longest time for the last frames to leave: above the longest hold that a scenario can order."""
 
 
 class Stop:
@@ -102,7 +102,8 @@ def _forward(case: Case, interfaces: Sequence[str], run_dir: RunDir, stop: Stop)
         port.discard()
     _forget(relay, engine)
     print(READY.format(interfaces=" ".join(interfaces)), flush=True)
-    failure = _turn_until_stopped(relay, engine, log, stop)
+    longest_ns = drain_ns(case, max(port.packet_length_max for port in ports))
+    failure = _turn_until_stopped(relay, engine, log, stop, longest_ns)
     log.drain(engine)
     log.close()
     drops = [port.kernel_drops() for port in ports]
@@ -124,6 +125,7 @@ def assemble(case: Case, ports: Sequence[Port], fates: Fates | None = None) -> t
         routes=routes(case),
         ports=np.array(case.ports, dtype=np.int64),
         packet_length_max=length_max,
+        readdressed=make_readdressed(case),
         weather=make_weather(case, length_max),
     )
     engine = make_engine(
@@ -158,12 +160,17 @@ def _address(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> Non
         relay.macs[side] = np.frombuffer(mac + port.mac, dtype=np.uint8)
 
 
-def _turn_until_stopped(relay: Relay, engine: Engine, log: DecisionLog, stop: Stop) -> str:
-    """Forward until asked to stop and drained; returns what went wrong, or nothing."""
+def _turn_until_stopped(
+    relay: Relay, engine: Engine, log: DecisionLog, stop: Stop, longest_ns: int
+) -> str:
+    """Forward until asked to stop and drained; returns what went wrong, or nothing.
+
+    `longest_ns` is how long the last frames may take to leave.
+    """
     give_up_ns = 0
     while True:
         if stop.asked and not give_up_ns:
-            give_up_ns = time.time_ns() + DRAIN_NS
+            give_up_ns = time.time_ns() + longest_ns
         status = run(relay, engine, time.time_ns() + TURN_NS, bool(give_up_ns))
         log.drain(engine)
         if status == loop.FAILED:
@@ -183,6 +190,12 @@ def _complaints(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str
         found.append(f"{engine.state[HOLD_OVERFLOWS]} frames found no room to wait and passed")
     if engine.state[SESSION_OVERFLOWS]:
         found.append(f"{engine.state[SESSION_OVERFLOWS]} SETUP frames found no room for a session")
+    unanswered = relay.readdressed.overflows.sum()
+    if unanswered:
+        found.append(
+            f"{unanswered} datagrams came from a new port with no room left to remember whose "
+            "answers to it are"
+        )
     if counts[sockets.OVERSIZE]:
         largest = max(port.mtu for port in ports)
         found.append(

@@ -116,7 +116,7 @@ def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) ->
     position = NO_POSITION
     if attempt != 0:
         position = place
-        engine.reached[ordinal] = max(engine.reached[ordinal], place + extent)
+        _reach(engine, ordinal, place + extent, now_ns)
     return Encounter(at, length, kind, session, position, attempt, order, place, extent, rule, fate)
 
 
@@ -130,6 +130,23 @@ def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
     row["term_offset"] = 0
     row["receiver_id"] = 0
     fill(row, buf, at, length, code)
+
+
+@kernel
+def _reach(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
+    """Note how far a stream has come by, and since when the rules that wait for that are awake."""
+    # Nothing is reached before a first frame, not even the very beginning.
+    if position <= engine.reached[ordinal]:
+        return
+    engine.reached[ordinal] = position
+    for rule in range(len(engine.rules)):
+        record = engine.rules[rule]
+        if (
+            record["reached_ordinal"] == ordinal
+            and record["reached_position"] <= position
+            and engine.awake_since_ns[rule] == 0
+        ):
+            engine.awake_since_ns[rule] = now_ns
 
 
 @kernel

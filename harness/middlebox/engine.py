@@ -51,6 +51,7 @@ from harness.middlebox.state import (
     Engine,
     spread,
 )
+from harness.middlebox.waiting import ORDER
 
 _ALIGNMENT = layout.FRAME_ALIGNMENT
 _PASS = 0
@@ -109,13 +110,14 @@ def _take_frames(
     while at < end:
         frame = meet(engine, buf, at, end, link, now_ns)
         at += frame.length
+        order = engine.waiting.counts[ORDER]
         action, kept = _strike(engine, buf, envelope, start, link, now_ns, frame)
         pieces += kept
         if action == DUPLICATE and kept == 0:
             engine.copies[copied, 0] = frame.at
             engine.copies[copied, 1] = engine.rules[frame.rule]["copies"]
             copied += 1
-        is_freeing = _tell(engine, frame, action)
+        is_freeing = _tell(engine, frame, action, order)
         if action in (_PASS, DUPLICATE, INJECT):
             engine.frames[link, frame.kind, FRAMES_OUT] += 1
             if action == INJECT or is_freeing:
@@ -137,12 +139,16 @@ def _take_frames(
 
 
 @kernel
-def _tell(engine: Engine, frame: Encounter, action: int) -> bool:
-    """Tell those that wait for an event of this frame's session; whether it frees any."""
+def _tell(engine: Engine, frame: Encounter, action: int, order: int) -> bool:
+    """Tell those that wait for an event of this frame's session; whether it frees any.
+
+    `order` is that of the first one that came to wait with this frame, if any did.
+    """
     if frame.session == _NONE or engine.sessions[frame.session]["kept_head"] == _NONE:
         return False
     if frame.attempt != 0:
-        return action not in (DROP, HOLD, SWAP, DISPLACE) and keeping.note_passage(engine, frame)
+        is_absent = action in (DROP, HOLD, SWAP, DISPLACE)
+        return not is_absent and keeping.note_passage(engine, frame, order)
     if engine.row[0]["frame_type"] == SM and frame.place != NO_POSITION:
         return keeping.note_consumption(engine, frame.session, frame.place)
     return False
@@ -171,10 +177,11 @@ def _strike(
         kept = 1
     elif action == DUPLICATE and rule["delay_ns"] > 0:
         kept = int(rule["copies"])
+    if kept > 0 and not keeping.has_room(engine, start - envelope, frame.length, kept):
+        engine.state[HOLD_OVERFLOWS] += 1
+        return _PASS, 0
     for _ in range(kept):
-        if not keeping.keep(engine, buf, envelope, start, link, now_ns, frame):
-            engine.state[HOLD_OVERFLOWS] += 1
-            return _PASS, 0
+        keeping.keep(engine, buf, envelope, start, link, now_ns, frame)
     if action == DROP:
         engine.frames[link, frame.kind, FRAMES_DROPPED] += 1
     elif action == DUPLICATE:

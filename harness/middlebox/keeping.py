@@ -29,18 +29,23 @@ _NONE = -1
 
 
 @kernel
+def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> bool:
+    """Whether a frame of this length can wait so many times over."""
+    waiting = engine.waiting
+    is_fitting = envelope_length + length <= waiting.buf.shape[1]
+    return bool(is_fitting and waiting.counts[wait.FREE] >= count)
+
+
+@kernel
 def keep(
     engine: Engine, buf: Any, envelope: int, start: int, link: int, now_ns: int, frame: Encounter
-) -> bool:
-    """Put a frame, or a copy of it, among the waiting; False when there is no room."""
+) -> None:
+    """Put a frame, or a copy of it, among the waiting, where it `has_room`."""
     waiting = engine.waiting
     rule = engine.rules[frame.rule]
     envelope_length = start - envelope
-    if envelope_length + frame.length > waiting.buf.shape[1]:
-        return False
     slot = wait.take(waiting, now_ns + rule["delay_ns"])
-    if slot == wait.NONE:
-        return False
+    assert slot != wait.NONE
     waiter = waiting.waiters[slot]
     waiter["link"] = link
     waiter["index"] = frame.kind
@@ -53,7 +58,6 @@ def keep(
         waiter["ending"] = rule["ending"]
         waiter["value"] = _value(rule, frame)
         _link(engine, slot, frame.session)
-    return True
 
 
 @kernel
@@ -68,14 +72,20 @@ def _value(rule: Any, frame: Encounter) -> int:
 
 
 @kernel
-def note_passage(engine: Engine, frame: Encounter) -> bool:
-    """Tell those that wait that a frame of their session passes; whether it frees any."""
+def note_passage(engine: Engine, frame: Encounter, order: int) -> bool:
+    """Tell those that wait that a frame of their session passes; whether it frees any.
+
+    Only those that were there before it: of an `order` below the one that was the next then. Its
+    own copies wait for what comes behind it.
+    """
     waiters = engine.waiting.waiters
     is_any_free = False
     slot = engine.sessions[frame.session]["kept_head"]
     while slot != _NONE:
         waiter = waiters[slot]
         ending = waiter["ending"]
+        if waiter["order"] >= order:
+            break
         if ending == BY_FRAMES:
             waiter["value"] -= 1
             waiter["is_freed"] = 1 if waiter["value"] <= 0 else 0
@@ -113,7 +123,8 @@ def send_freed(engine: Engine, session: int) -> None:
         if waiters[slot]["is_freed"] != 0:
             _unlink(engine, slot)
             _send(engine, slot)
-            waiters[slot]["vacated"] = 1
+            wait.remove(engine.waiting, slot)
+            wait.give_back(engine.waiting, slot)
         slot = following
 
 
@@ -126,9 +137,8 @@ def release(engine: Engine, now_ns: int) -> bool:
         if not out.has_room(engine.outbox, 1, waiter["envelope_length"] + waiter["frame_length"]):
             return False
         slot = wait.pop(waiting)
-        if not waiting.waiters[slot]["vacated"]:
-            _unlink(engine, slot)
-            _send(engine, slot)
+        _unlink(engine, slot)
+        _send(engine, slot)
         wait.give_back(waiting, slot)
     return True
 

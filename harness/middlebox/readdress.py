@@ -13,8 +13,10 @@ import numpy as np
 
 from harness.kernel import kernel
 from harness.middlebox.packet import port, set_port
+from harness.scenario.case import Case
 
-WAYS_MAX = 64
+WAYS_MIN = 64
+WAYS_MAX = 1 << 14
 """Pairs of ports that one direction remembers; further ones are rewritten, but not back."""
 
 _SOURCE, _DESTINATION = 0, 1
@@ -26,13 +28,27 @@ class Readdressed(NamedTuple):
 
     ways: Any  # int64[link, n, 3]: new port, the peer's port, original port
     counts: Any  # int64[link]
+    overflows: Any  # int64[link]: datagrams whose way back found no room to be remembered
 
 
-def make_readdressed(links: int) -> Readdressed:
-    """Nothing is remembered yet, of so many link directions."""
+def make_readdressed(case: Case) -> Readdressed:
+    """Nothing is remembered yet, of a case's link directions; room for all that it may have."""
+    links = len(case.link_names)
     return Readdressed(
-        ways=np.zeros((links, WAYS_MAX, 3), dtype=np.int64), counts=np.zeros(links, dtype=np.int64)
+        ways=np.zeros((links, _ways_of(case), 3), dtype=np.int64),
+        counts=np.zeros(links, dtype=np.int64),
+        overflows=np.zeros(links, dtype=np.int64),
     )
+
+
+def _ways_of(case: Case) -> int:
+    """The pairs that a direction may have: each new port with each port that is sent to."""
+    new = {fault.source_port for fault in case.faults if fault.source_port}
+    # Receivers have the case's ports, and each publication one of its own that answers go to; a
+    # driver that is started again takes others.
+    publications = sum(case.sessions_of(each) for each in case.traffic)
+    peers = (1 + len(case.events)) * (len(case.ports) + publications)
+    return min(max(len(new) * peers, WAYS_MIN), WAYS_MAX)
 
 
 @kernel
@@ -60,12 +76,14 @@ def _remember(known: Readdressed, link: int, new: int, peer: int, original: int)
         if ways[index, _NEW] == new and ways[index, _PEER] == peer:
             ways[index, _ORIGINAL] = original
             return
-    if known.counts[link] < WAYS_MAX:
-        index = known.counts[link]
-        ways[index, _NEW] = new
-        ways[index, _PEER] = peer
-        ways[index, _ORIGINAL] = original
-        known.counts[link] += 1
+    if known.counts[link] == len(ways):
+        known.overflows[link] += 1
+        return
+    index = known.counts[link]
+    ways[index, _NEW] = new
+    ways[index, _PEER] = peer
+    ways[index, _ORIGINAL] = original
+    known.counts[link] += 1
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.middlebox.libc import IOVEC, MMSGHDR, POLLFD, POLLIN, POLLOUT
-from harness.middlebox.readdress import Readdressed, make_readdressed
+from harness.middlebox.readdress import Readdressed
 from harness.middlebox.state import BATCH_MAX
 from harness.middlebox.weather import Weather
 
@@ -66,6 +66,7 @@ def make_relay(
     routes: NDArray[np.int64],
     ports: NDArray[np.int64],
     packet_length_max: int,
+    readdressed: Readdressed,
     weather: Weather,
 ) -> Relay:
     """A relay between open sockets; nothing is received yet.
@@ -113,7 +114,7 @@ def make_relay(
         lags=np.zeros((links, LAG_BUCKETS), dtype=np.int64),
         counts=np.zeros((count, 7), dtype=np.int64),
         link_counts=np.zeros((links, 3), dtype=np.int64),
-        readdressed=make_readdressed(links),
+        readdressed=readdressed,
         weather=weather,
     )
 

@@ -58,7 +58,7 @@ def link_account(engine: Engine, link: int) -> LinkAccount:
         if engine.frames[link, index].any()
     }
     waiters = engine.waiting.waiters[engine.waiting.heap[: engine.waiting.counts[0]]]
-    held = (waiters["link"] == link) & (waiters["vacated"] == 0)
+    held = waiters["link"] == link
     return LinkAccount(
         datagrams_in=received,
         datagrams_out=sent,

@@ -9,10 +9,12 @@ Everything but the last is a property of the frame, so it is the same in every r
 
 from typing import Any, NamedTuple
 
+from harness.artifact import frame_class
 from harness.artifact.decision import NO_POSITION
 from harness.kernel import kernel
 from harness.middlebox.rules import (
     ANYWHERE,
+    CLASSES,
     NOWHERE,
     RANGE,
     RANGES,
@@ -21,6 +23,11 @@ from harness.middlebox.rules import (
     TERM_START,
 )
 from harness.middlebox.state import FIRST_DATA_NS, Engine
+from harness.scenario.fault_case import CountCase
+
+_DATA, _PAD = CLASSES.index(frame_class.DATA), CLASSES.index(frame_class.PAD)
+_COUNT_LAST = CountCase().last
+"""Where a rule that names no last passage ends."""
 
 
 class Met(NamedTuple):
@@ -51,9 +58,7 @@ def looks_at(engine: Engine, rule: int, met: Met) -> bool:
         return False
     if record["session"] != 0 and not _is_session(engine, met.session, record["session"]):
         return False
-    if met.attempt != 0 and not _is_counted(
-        met.attempt, record["attempt_first"], record["attempt_last"], record["attempt_every"]
-    ):
+    if not _is_attempt(record, met):
         return False
     if met.order != 0 and not _is_counted(
         met.order, record["order_first"], record["order_last"], record["order_every"]
@@ -67,6 +72,18 @@ def looks_at(engine: Engine, rule: int, met: Met) -> bool:
 @kernel
 def _is_session(engine: Engine, session: int, number: int) -> bool:
     return session >= 0 and bool(engine.sessions[session]["number"] == number)
+
+
+@kernel
+def _is_attempt(record: Any, met: Met) -> bool:
+    """Whether it is one of the passages of its position that a rule looks at."""
+    first, every = record["attempt_first"], record["attempt_every"]
+    if met.attempt != 0:
+        return _is_counted(met.attempt, first, record["attempt_last"], every)
+    if met.kind not in (_DATA, _PAD):
+        return True
+    # Of a session that is not known yet: no one can tell which passage this is.
+    return bool(first == 1 and every == 1 and record["attempt_last"] == _COUNT_LAST)
 
 
 @kernel
@@ -129,10 +146,6 @@ def _is_awake(engine: Engine, rule: int, now_ns: int) -> bool:
     record = engine.rules[rule]
     since_ns = engine.state[FIRST_DATA_NS]
     if record["reached_ordinal"] != NOWHERE:
-        if engine.reached[record["reached_ordinal"]] < record["reached_position"]:
-            return False
-        if engine.awake_since_ns[rule] == 0:
-            engine.awake_since_ns[rule] = now_ns
         since_ns = engine.awake_since_ns[rule]
     until = record["until_ordinal"]
     if until != NOWHERE and engine.reached[until] >= record["until_position"]:

@@ -4,9 +4,8 @@
     free   | slot 1 | slot 2 | ...               a stack
     bytes  slot 0 [envelope | frame] ...
 
-A slot stays in the heap until its due time even when its frame has left before (since the event
-came that it waited for); it is `vacated` then, and only its place is kept. Knows no rule and no
-stream.
+A slot knows its place in the heap, so one whose frame leaves before it is due (since the event came
+that it waited for) is taken out there, and is free again. Knows no rule and no stream.
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ WAITER = np.dtype(
         ("ending", "<i8"),  # the event, one of `rules`
         ("value", "<i8"),  # frames still to pass, or the position that must be reached
         ("is_freed", "<i8"),  # the event has come
-        ("vacated", "<i8"),
+        ("place", "<i8"),  # in the heap
     ]
 )
 
@@ -73,7 +72,6 @@ def take(waiting: Waiting, due_ns: int) -> int:
     waiter["session"] = NONE
     waiter["next"] = NONE
     waiter["is_freed"] = 0
-    waiter["vacated"] = 0
     waiting.counts[ORDER] += 1
     _push(waiting, slot)
     return slot
@@ -90,42 +88,74 @@ def next_due_ns(waiting: Waiting) -> int:
 @kernel
 def pop(waiting: Waiting) -> int:
     """Take the slot that is due first off the heap; the caller gives it back when it is done."""
-    heap = waiting.heap
-    first = int(heap[0])
+    first = int(waiting.heap[0])
+    remove(waiting, first)
+    return first
+
+
+@kernel
+def remove(waiting: Waiting, slot: int) -> None:
+    """Take any slot off the heap; the caller gives it back when it is done."""
     waiting.counts[HEAP] -= 1
-    count = waiting.counts[HEAP]
-    heap[0] = heap[count]
-    at = 0
-    while True:
-        least = at
-        for child in (2 * at + 1, 2 * at + 2):
-            if child < count and _before(waiting.waiters, heap[child], heap[least]):
-                least = child
-        if least == at:
-            return first
-        heap[at], heap[least] = heap[least], heap[at]
-        at = least
+    last = int(waiting.heap[waiting.counts[HEAP]])
+    if last == slot:
+        return
+    at = int(waiting.waiters[slot]["place"])
+    _put(waiting, at, last)
+    _rise(waiting, at)
+    _sink(waiting, int(waiting.waiters[last]["place"]))
 
 
 @kernel
 def give_back(waiting: Waiting, slot: int) -> None:
-    """Return a popped slot to the pool."""
+    """Return a slot that was taken off the heap to the pool."""
     waiting.free[waiting.counts[FREE]] = slot
     waiting.counts[FREE] += 1
 
 
 @kernel
 def _push(waiting: Waiting, slot: int) -> None:
-    heap = waiting.heap
-    at = waiting.counts[HEAP]
-    heap[at] = slot
+    at = int(waiting.counts[HEAP])
     waiting.counts[HEAP] += 1
+    _put(waiting, at, slot)
+    _rise(waiting, at)
+
+
+@kernel
+def _put(waiting: Waiting, at: int, slot: int) -> None:
+    waiting.heap[at] = slot
+    waiting.waiters[slot]["place"] = at
+
+
+@kernel
+def _rise(waiting: Waiting, at: int) -> None:
+    """Exchange what is at a place with those above it until none of them is due later."""
+    slot = int(waiting.heap[at])
     while at > 0:
         parent = (at - 1) // 2
-        if not _before(waiting.waiters, heap[at], heap[parent]):
+        above = int(waiting.heap[parent])
+        if not _before(waiting.waiters, slot, above):
             break
-        heap[at], heap[parent] = heap[parent], heap[at]
+        _put(waiting, at, above)
         at = parent
+    _put(waiting, at, slot)
+
+
+@kernel
+def _sink(waiting: Waiting, at: int) -> None:
+    """Exchange what is at a place with those below it until none of them is due sooner."""
+    heap, count = waiting.heap, waiting.counts[HEAP]
+    slot = int(heap[at])
+    while 2 * at + 1 < count:
+        child = 2 * at + 1
+        if child + 1 < count and _before(waiting.waiters, heap[child + 1], heap[child]):
+            child += 1
+        below = int(heap[child])
+        if not _before(waiting.waiters, below, slot):
+            break
+        _put(waiting, at, below)
+        at = child
+    _put(waiting, at, slot)
 
 
 @kernel

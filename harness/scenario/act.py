@@ -9,7 +9,7 @@ again.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from harness.scenario.chance import Much, share_ppb
 from harness.scenario.forged import Forged
@@ -151,7 +151,15 @@ class Truncate(Table):
     """How much of what matches: per cent, or a chain."""
 
     to: Bytes
-    """What is left of the frame; shorter ones pass as they are."""
+    """What is left of the frame, at least 1B; shorter ones pass as they are."""
+
+    @field_validator("to")
+    @classmethod
+    def _leaves_something(cls, value: int) -> int:
+        # An empty datagram is nobody's: neither the relay's weather nor the judge could count it.
+        if value < 1:
+            raise ValueError(f"expected at least 1B, found {value}B")
+        return value
 
 
 class Inject(Table):

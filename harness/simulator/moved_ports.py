@@ -14,8 +14,9 @@ from driver.channel.socket_address import PORT
 from harness.kernel import bare_kernel
 from harness.simulator.flight import DESTINATION
 
-WAYS_MAX = 64
-"""Pairs of ports that one direction remembers; further ones are changed, but not back."""
+WAYS_MAX = 1024
+"""Pairs of ports that one direction remembers: four for each stream that a scenario may have.
+Further ones are changed, but not back."""
 
 _NEW, _PEER, _ORIGINAL = range(3)
 _SOURCE_PORT, _DESTINATION_PORT = PORT, DESTINATION + PORT

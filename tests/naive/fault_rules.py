@@ -4,6 +4,8 @@ import struct
 from dataclasses import dataclass
 from itertools import count
 
+from harness.scenario.fault_case import CountCase
+
 WORD = 1 << 32
 BILLION = 10**9
 ACTIONS = ("drop", "duplicate", "hold", "swap", "displace")
@@ -141,6 +143,10 @@ class NaiveRules:
         if frame.attempt:
             end = frame.place + frame.extent
             self.reached[ordinal] = max(self.reached.get(ordinal, 0), end)
+            for rule, fault in enumerate(self.case.faults):
+                point = fault.when and fault.when.reached
+                if point and point.ordinal == ordinal and point.position <= end:
+                    self.awake.setdefault(rule, frame.now_ns)
         return struck
 
     def _strike_again(self, frame):
@@ -176,6 +182,8 @@ class NaiveRules:
             return False
         if frame.flags & fault.flags_mask != fault.flags_value:
             return False
+        if frame.name in ("DATA", "PAD") and not frame.attempt and fault.attempt != CountCase():
+            return False
         counted, which = (fault.attempt, frame.attempt) if frame.attempt else (fault.order, order)
         if which not in range(counted.first, counted.last + 1, counted.every):
             return False
@@ -206,9 +214,7 @@ class NaiveRules:
     def _is_awake(self, rule, when, now_ns):
         since_ns = self.first_data_ns
         if when.reached is not None:
-            if self.reached.get(when.reached.ordinal, 0) < when.reached.position:
-                return False
-            since_ns = self.awake.setdefault(rule, now_ns)
+            since_ns = self.awake.get(rule)
         until = when.until
         if until is not None and self.reached.get(until.ordinal, 0) >= until.position:
             return False

@@ -86,6 +86,7 @@ class NaiveMiddlebox:
         pieces, run, copies = 0, b"", []
         for name, raw in frames:
             frame = self._meet(link, name, raw, now_ns)
+            before = list(self.waiting)
             fault = self.rules.strike(frame)
             detail = 0 if fault is None else self.rules.detail(fault, frame)
             if fault is not None:
@@ -100,7 +101,7 @@ class NaiveMiddlebox:
                 pieces += fault.copies
             elif action == "duplicate":
                 copies += [(name, raw)] * fault.copies
-            freed = self._freed(frame, action)
+            freed = self._freed(frame, action, before)
             if action in (None, "duplicate", "inject"):
                 run += raw
                 self._count(self.frames, (link, name), "out")
@@ -155,10 +156,10 @@ class NaiveMiddlebox:
         )
         self.order += 1
 
-    def _freed(self, frame, action):
-        """Those that the event of this frame sets free, in order."""
+    def _freed(self, frame, action, before):
+        """Those of the ones who waited before that the event of this frame sets free, in order."""
         freed = []
-        for waiter in self.waiting:
+        for waiter in before:
             if frame.session is None or waiter.session != frame.session:
                 continue
             if frame.attempt:

@@ -21,9 +21,11 @@ from tests.unit.harness.middlebox.made import (
     nak,
     setup,
     status_message,
+    with_more,
 )
 
 MS = 1_000_000
+LONG_HOLD = fault("hold", types=("PAD",), hold_ns=10_000 * MS)
 F0, F1, F2, F3 = (data(at) for at in (0, 64, 128, 192))
 
 
@@ -282,6 +284,21 @@ def test_a_full_waiting_room_is_counted_and_frames_pass():
     assert account.unaccounted == slots
     assert len(driven.release(MS)) == slots
     assert link_account(driven.engine, A_TO_B).unaccounted == 0
+
+
+def test_who_was_set_free_takes_no_room():
+    """However late it would have left: only those that still wait fill the room."""
+    driven = ready(with_more(LONG_HOLD, ending="frames", ending_value=1))
+    slots = len(driven.engine.waiting.waiters)
+    for index in range(slots + 2):
+        pad = data(32 * 8 * index % TERM_LENGTH, 256, kind=0)
+        assert driven.frames(pad) == []
+        assert driven.frames(F0) == [F0, pad]
+        driven.engine.state[DECISIONS] = 0
+    assert driven.engine.state[HOLD_OVERFLOWS] == 0
+    account = link_account(driven.engine, A_TO_B)
+    assert account.datagrams_held_at_end == account.unaccounted == 0
+    assert driven.release(20_000 * MS) == []
 
 
 def test_same_frames_same_fate_in_any_batching_and_company():

@@ -3,18 +3,36 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.middlebox.waiting import NEVER, NONE, give_back, make_waiting, next_due_ns, pop, take
+from harness.middlebox.waiting import (
+    NEVER,
+    NONE,
+    give_back,
+    make_waiting,
+    next_due_ns,
+    pop,
+    remove,
+    take,
+)
 from tests.naive.waiting import NaiveWaiting
 
-SLOTS = 5
+SLOTS = 9
+STEPS = st.one_of(
+    st.integers(0, 4), st.none(), st.builds(lambda which: ("remove", which), st.integers(0, 8))
+)
 
 
-@given(st.lists(st.one_of(st.integers(0, 4), st.none()), max_size=60))
+@given(st.lists(STEPS, max_size=60))
 def test_agrees_with_the_naive_twin(steps):
     waiting, naive = make_waiting(SLOTS, 8), NaiveWaiting(SLOTS)
     names = {}
     for number, due_ns in enumerate(steps):
-        if due_ns is not None:
+        if isinstance(due_ns, tuple) and names:
+            slot = sorted(names)[due_ns[1] % len(names)]
+            name = names.pop(slot)
+            remove(waiting, slot)
+            give_back(waiting, slot)
+            naive.held = [each for each in naive.held if each[2] != name]
+        elif isinstance(due_ns, int):
             slot = take(waiting, due_ns)
             assert (slot != NONE) == naive.take(due_ns, number)
             if slot != NONE:

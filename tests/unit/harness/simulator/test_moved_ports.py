@@ -3,6 +3,7 @@
 import numpy as np
 
 from driver.channel.socket_address import SocketAddress
+from harness.scenario.model import TRAFFIC_MAX
 from harness.simulator.flight import DESTINATION, ENVELOPE_LENGTH
 from harness.simulator.moved_ports import WAYS_MAX, make_moved_ports, set_ports
 
@@ -52,6 +53,16 @@ def test_same_new_port_of_two_peers_finds_each_its_own():
         answer = envelope((B, peer), (A, 40_001))
         set_ports(moved, answer, 0, 1, 0)
         assert ports(answer) == (peer, original)
+
+
+def test_each_stream_that_a_scenario_may_have_is_answered():
+    moved = make_moved_ports(2)
+    for index in range(4 * TRAFFIC_MAX):
+        set_ports(moved, envelope((A, 50_000 + index), (B, 1_000 + index)), 0, 0, 40_001)
+    for index in range(4 * TRAFFIC_MAX):
+        answer = envelope((B, 1_000 + index), (A, 40_001))
+        set_ports(moved, answer, 0, 1, 0)
+        assert ports(answer) == (1_000 + index, 50_000 + index)
 
 
 def test_full_memory_changes_ports_but_not_back():
