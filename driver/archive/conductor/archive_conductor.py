@@ -9,16 +9,19 @@ request before the next is heard; then come requests, and after them the images 
 Everything but recording and replaying happens in its thread. Source: archive-protocol 4.5, 5.7.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from driver.archive.conductor.request_table import Operations, RequestTable
 from driver.archive.control.control_sessions import ControlSessions
+from driver.archive.observation import unforeseen
 from driver.archive.observation.cycle_time import CycleTime
 from driver.archive.operation.deletions import Deletions
 from driver.archive.operation.facilities import Facilities
 from driver.archive.storage.mark_file import MarkFile
 from driver.base.errors import DriverError
 from driver.base.system import NS_PER_SECOND
+from driver.client.errors import ClientTerminatedError
 
 MARK_FILE_INTERVAL_NS = NS_PER_SECOND
 
@@ -64,21 +67,39 @@ class ArchiveConductor:
             text = f"the client of the media driver: {facilities.client.failure}"
             raise ArchiveFailure(text) from facilities.client.termination
         # Before recordings: that a copy has ended is told before the end of its recording.
-        work_count += operations.replications.do_work(now_ns)
+        part = self._part
+        work_count += part("replications", operations.replications.do_work, now_ns)
         # Before requests: who was told that it has stopped may purge it with the next.
-        work_count += operations.recordings.finish()
-        work_count += operations.replays.do_work(now_ns)
+        work_count += part("recordings", operations.recordings.finish)
+        work_count += part("replays", operations.replays.do_work, now_ns)
         # One that comes with the answer to a request waits for those which that answer may cause.
         arrived_count = operations.recordings.arrived_count
-        work_count += self._sessions.do_work(
-            now_ns, facilities.clock.now_ms(), self._requests.on_request
-        )
-        work_count += operations.recordings.begin(arrived_count)
-        return work_count + self._deletions.do_work()
+        now_ms, on_request = facilities.clock.now_ms(), self._requests.on_request
+        work_count += part("control sessions", self._sessions.do_work, now_ns, now_ms, on_request)
+        work_count += part("recordings", operations.recordings.begin, arrived_count)
+        return work_count + part("deletions", self._deletions.do_work)
+
+    def _part(self, name: str, turn: Callable[..., int], *given: Any) -> int:
+        """The turn of one part: an error that nobody foresaw may not keep the others from theirs.
+
+        Raises ClientTerminatedError: without a driver no part can go on.
+        """
+        try:
+            return turn(*given)
+        except ClientTerminatedError:
+            raise
+        except Exception as error:
+            self._facilities.errors.record(f"{name}: {unforeseen.told(error)}")
+            return 1
 
     def close(self) -> None:
         """Recorder and replayer have ended: write down and tell how everything stopped."""
-        self._operations.replications.close()
-        self._operations.recordings.close()
-        self._deletions.close()
-        self._sessions.close()
+        operations = self._operations
+        parts = (operations.replications, operations.recordings, self._deletions, self._sessions)
+        for part in parts:
+            try:
+                part.close()
+            except Exception as error:
+                # That one cannot be closed, perhaps for want of a driver, is no reason for the
+                # others to leave anything unwritten.
+                self._facilities.errors.record(f"close: {unforeseen.told(error)}")

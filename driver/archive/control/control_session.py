@@ -35,6 +35,7 @@ from driver.client.counter import Counter
 from driver.client.errors import ClientError, RegistrationError
 from driver.client.exclusive_publication import ExclusivePublication
 from driver.client.image import Image
+from driver.client.subscription import REASON_LENGTH_MAX
 from driver.cnc import counter_label, counters
 from driver.command.command_type import ErrorCode as DriverErrorCode
 
@@ -107,10 +108,12 @@ class ControlSession(SessionAnswers):
         return self._around.client.async_add_exclusive_publication(*self._response)
 
     def _ask_counter(self, client_info: str) -> int:
-        archive_id = self._around.archive_id
-        tail = f" sourceIdentity={self.image.source_identity} sessionId={self.session_id}"
+        archive_id, image = self._around.archive_id, self.image
+        head = f"control-session: {client_info}" if client_info else "control-session:"
+        # By its request publication people find the client; our own id is the counter's value.
+        tail = f" sourceIdentity={image.source_identity} sessionId={image.session_id}"
         tail += archive_counters.suffix(archive_id)
-        label = counter_label.fitting(f"control-session: {client_info}", tail)
+        label = counter_label.fitting(head, tail)
         return self._around.client.async_add_counter(
             archive_counters.CONTROL_SESSION, _KEY.pack(archive_id, self.session_id), label
         )
@@ -285,6 +288,11 @@ class ControlSession(SessionAnswers):
         if not self._is_orderly and self.end_reason:
             self._around.errors.warn(f"control session {self.session_id}: {self.end_reason}")
             try:
-                self.image.reject(self.end_reason)
-            except ClientError as error:
+                self.image.reject(_fitting(self.end_reason))
+            except (ClientError, ValueError) as error:
                 self._around.errors.warn(f"control session {self.session_id}: {error}")
+
+
+def _fitting(reason: str) -> str:
+    """As much of a reason as the driver takes: it may quote a channel of any length."""
+    return reason.encode("utf-8", "replace")[:REASON_LENGTH_MAX].decode("utf-8", "ignore")

@@ -8,7 +8,6 @@ the error log. A request for a token or a new channel makes a session active lik
 serves it and goes on repeating itself. Source: archive-protocol 1.1, 2.4, 2.5.
 """
 
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,6 +16,7 @@ from driver.archive.control import retained_channel
 from driver.archive.control.authentication import PROTOCOL_ID, Authenticator, AuthorisationService
 from driver.archive.control.control_session import ControlSession, State
 from driver.archive.control.replay_tokens import ReplayTokens
+from driver.archive.observation import unforeseen
 from driver.archive.observation.archive_errors import ArchiveErrors
 from driver.archive.protocol.codec import MalformedMessage, UnknownTemplate, decode
 from driver.archive.protocol.codes import (
@@ -37,17 +37,23 @@ from driver.archive.protocol.requests import (
     Request,
 )
 from driver.archive.settings.archive_settings import ArchiveSettings
+from driver.base import system
 from driver.base.errors import DriverError
+from driver.base.system import NS_PER_MS
 from driver.channel import uri, uri_param
 from driver.client.aeron import Aeron
 from driver.client.assembler import FragmentAssembler
 from driver.client.counter import Counter
+from driver.client.errors import ClientTerminatedError, RegistrationError
 from driver.client.header import Header
 from driver.client.image import Image
 from driver.client.subscription import Subscription
+from driver.command.command_type import ErrorCode as DriverErrorCode
 
 FRAGMENT_LIMIT = 10
 """Of one subscription in one turn."""
+RETRY_INTERVAL_NS = NS_PER_MS
+"""How long a start waits before it asks for a channel again."""
 RequestHandler = Callable[[ControlSession, Request, Image], object]
 
 
@@ -92,11 +98,19 @@ class ControlSessions:
     def _subscribed(self, channel: str, stream_id: int) -> tuple[Subscription, FragmentAssembler]:
         """What a client that is gone had begun to say is forgotten."""
         assembler = FragmentAssembler(self._on_message)
-        subscription = self._around.client.add_subscription(
-            channel, stream_id,
-            on_unavailable_image=lambda image: assembler.forget(image.session_id),
-        )  # fmt: skip
-        return subscription, assembler
+        while True:
+            try:
+                subscription = self._around.client.add_subscription(
+                    channel, stream_id,
+                    on_unavailable_image=lambda image: assembler.forget(image.session_id),
+                )  # fmt: skip
+            except RegistrationError as error:
+                # The endpoint of the archive before us may be closing just now.
+                if error.code != DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE:
+                    raise
+                system.sleep_ns(RETRY_INTERVAL_NS)
+            else:
+                return subscription, assembler
 
     def do_work(self, now_ns: int, now_ms: int, handler: RequestHandler) -> int:
         """Hear the clients and go on with every session; requests that pass go to `handler`."""
@@ -105,20 +119,33 @@ class ControlSessions:
         for subscription, assembler in self._requests:
             work_count += subscription.poll(assembler, FRAGMENT_LIMIT)
         for session in tuple(self._sessions.values()):
-            try:
-                work_count += session.do_work(now_ns, now_ms)
-            except DriverError as error:
-                session.end(str(error))
+            work_count += self._turn(session)
             if session.is_done:
                 self._remove(session)
                 work_count += 1
         self._tokens.on_time(now_ns)
         return work_count
 
+    def _turn(self, session: ControlSession) -> int:
+        """Go on with one; what goes wrong ends it alone, for others have sessions too."""
+        try:
+            return session.do_work(self._now_ns, self._now_ms)
+        except DriverError as error:
+            session.end(str(error))
+        except Exception as error:
+            self._around.errors.record(f"control session: {unforeseen.told(error)}")
+            session.end("the archive has met an error")
+        return 1
+
     def _remove(self, session: ControlSession) -> None:
         del self._sessions[session.session_id]
         self._count.set(len(self._sessions))
-        session.close()
+        try:
+            session.close()
+        except ClientTerminatedError:
+            raise
+        except Exception as error:
+            self._around.errors.record(f"control session: {unforeseen.told(error)}")
 
     def close(self) -> None:
         """End every session in good order."""
@@ -139,8 +166,7 @@ class ControlSessions:
             self._on_known(message, header)
         except Exception as error:
             # A defect of ours that one client has found may not end the others' archive either.
-            told = error if isinstance(error, DriverError) else traceback.format_exc()
-            self._around.errors.record(f"{type(message).__name__}: {told}")
+            self._around.errors.record(f"{type(message).__name__}: {unforeseen.told(error)}")
 
     def _on_known(self, message: Message, header: Header) -> None:
         if isinstance(message, AuthConnectRequest):

@@ -37,26 +37,44 @@ class MalformedMessage(DriverError):
     """Bytes that are no message: cut short, contradicting themselves, of another schema."""
 
 
+class UnencodableMessage(DriverError):
+    """A field has a value that its place cannot hold."""
+
+
 class UnknownTemplate(MalformedMessage):
     """A message of our schema that we do not know; an archive passes over it in silence."""
 
 
 def encode(message: Message) -> bytes:
-    """A message with its header, of the newest version."""
+    """A message with its header, of the newest version. Raises UnencodableMessage."""
     layout = message.LAYOUT
     header = HEADER.pack(layout.block_length, message.TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
     return header + encode_body(message)
 
 
 def encode_body(message: Message) -> bytes:
-    """A message without its header, as a catalog keeps a descriptor."""
+    """A message without its header, as a catalog keeps a descriptor. Raises UnencodableMessage."""
     layout = message.LAYOUT
-    parts = [struct.pack(layout.format, *(getattr(message, field.name) for field in layout.fixed))]
+    values = [getattr(message, field.name) for field in layout.fixed]
+    try:
+        parts = [struct.pack(layout.format, *values)]
+    except struct.error as error:
+        raise UnencodableMessage(_misfit(message, values)) from error
     for field in layout.variable:
         value = getattr(message, field.name)
         content = value.encode("ascii", "replace") if field.is_text else bytes(value)
         parts += [PREFIX.pack(len(content)), content]
     return b"".join(parts)
+
+
+def _misfit(message: Message, values: list[Any]) -> str:
+    """Which of the values of the block has no room in its field."""
+    for field, value in zip(message.LAYOUT.fixed, values, strict=True):
+        try:
+            struct.pack("<" + field.code, value)
+        except struct.error as error:
+            return f"{type(message).__name__}.{field.name}: cannot be {value!r}: {error}"
+    raise AssertionError(message)
 
 
 def decode(payload: Payload) -> Message:

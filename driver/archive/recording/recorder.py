@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from driver.archive.recording.recording_session import RecordingSession
+from driver.client.errors import ClientTerminatedError
 
 _Inbox = deque[tuple[RecordingSession, bool]]
 
@@ -39,17 +40,33 @@ class Recorder:
             session, is_over = self._inbox.popleft()
             work_count += 1
             if is_over:
-                session.stop()
+                self._stop(session)
             else:
                 self._sessions.append(session)
         has_ended = False
         for session in self._sessions:
-            work_count += session.do_work()
+            work_count += self._turn(session)
             has_ended = has_ended or session.is_done
         if has_ended:
             self._ended.extend(session for session in self._sessions if session.is_done)
             self._sessions = [session for session in self._sessions if not session.is_done]
         return work_count
+
+    def _turn(self, session: RecordingSession) -> int:
+        """One block; an error that nobody foresaw ends this recording alone."""
+        try:
+            return session.do_work()
+        except ClientTerminatedError:
+            raise
+        except Exception as error:
+            session.fail(error)
+            return 1
+
+    def _stop(self, session: RecordingSession) -> None:
+        try:
+            session.stop()
+        except Exception as error:
+            session.fail(error)
 
     def take_ended(self) -> RecordingSession | None:
         """One session that has ended, once."""
@@ -62,6 +79,6 @@ class Recorder:
                 self._sessions.append(session)
         self._inbox.clear()
         for session in self._sessions:
-            session.stop()
+            self._stop(session)
         self._ended.extend(self._sessions)
         self._sessions = []

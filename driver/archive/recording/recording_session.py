@@ -9,13 +9,19 @@ that whoever sees a position in the counter can read the bytes before it. Source
 5.1.
 """
 
+import traceback
+from contextlib import suppress
 from typing import Protocol
 
 from driver.archive.recording.segment_writer import SegmentWriter
-from driver.base.errors import StorageError
+from driver.base.errors import DriverError, StorageError
 from driver.client.image import Image
 
 FILE_IO_MAX_LENGTH = 1 << 20
+
+
+class RecordingDefect(DriverError):
+    """An error that nobody foresaw ended a recording; the text says where it was met."""
 
 
 class PositionCounter(Protocol):
@@ -54,8 +60,8 @@ class RecordingSession:
         self._image, self._writer, self._counter = image, writer, counter
         self._block_length = min(image.term_length, io_max_length)
         self._events = events
-        self.failure: StorageError | None = None
-        """Why a block could not be written."""
+        self.failure: DriverError | None = None
+        """Why a block could not be written, or what else ended it before its time."""
         self.is_done = False
         self._is_announced = False
         counter.set(writer.position)
@@ -98,3 +104,10 @@ class RecordingSession:
             self._counter.set(self._writer.position)
             if self._events is not None:
                 self._events.stopped(self._writer.position)
+
+    def fail(self, error: Exception) -> None:
+        """End it here because of an error that nobody foresaw; raises none itself."""
+        way = "".join(traceback.format_exception(error))
+        self.failure = RecordingDefect(f"the recording has met an error: {error!r}\n{way}")
+        with suppress(Exception):
+            self.stop()

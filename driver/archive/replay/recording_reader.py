@@ -102,8 +102,10 @@ class RecordingReader:
             return NOTHING
         found = self._descriptor
         if self.position - self._reader.base == found.segment_file_length:
+            # The next first: where it is missing, the one that is still open is closed later, once.
+            following = self._open()
             self._reader.close()
-            self._reader = self._open()
+            self._reader = following
         term_left = found.term_buffer_length - self.position % found.term_buffer_length
         wanted = min(limit - self.position, term_left, self._io_max_length)
         chunk = self._read(wanted)

@@ -7,7 +7,9 @@ A file that is missing is waited for as long as a subscriber is: a recording tha
 not have it yet. Source: archive-protocol 3.6, 5.3.
 """
 
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -140,3 +142,13 @@ class ReplayRun:
         if self._reader is not None:
             self._reader.close()
         self.publication.revoke()
+
+    def fail(self, error: Exception) -> None:
+        """End it because of an error that nobody foresaw; raises none itself."""
+        way = "".join(traceback.format_exception(error))
+        with suppress(Exception):
+            self.abort()
+        # What ended it may be the end itself: its subscribers shall not wait for more.
+        with suppress(Exception):
+            self.publication.revoke()
+        self.failure = f"the replay has met an error: {error!r}\n{way}"

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from driver.archive.replay.replay_run import ReplayRun, ReplayState
+from driver.client.errors import ClientTerminatedError
 
 
 class Replayer:
@@ -37,14 +38,14 @@ class Replayer:
             run, is_over = self._inbox.popleft()
             work_count += 1
             if is_over:
-                run.abort()
+                self._abort(run)
             else:
                 self._runs.append(run)
         has_ended = False
         for run in self._runs:
             before = run.state
             if before != ReplayState.ENDED:
-                work_count += run.do_work(now_ns)
+                work_count += self._turn(run, now_ns)
             if run.state not in (before, ReplayState.RUNNING):
                 self._changed.append((run, run.state))
             elif before == ReplayState.ENDED:
@@ -53,6 +54,22 @@ class Replayer:
         if has_ended:
             self._runs = [run for run in self._runs if run.state != ReplayState.ENDED]
         return work_count
+
+    def _turn(self, run: ReplayRun, now_ns: int) -> int:
+        """One block; an error that nobody foresaw ends this replay alone."""
+        try:
+            return run.do_work(now_ns)
+        except ClientTerminatedError:
+            raise
+        except Exception as error:
+            run.fail(error)
+            return 1
+
+    def _abort(self, run: ReplayRun) -> None:
+        try:
+            run.abort()
+        except Exception as error:
+            run.fail(error)
 
     def take_change(self) -> tuple[ReplayRun, ReplayState] | None:
         """A run that may be said to have begun (CONNECTING), or that has ended."""
@@ -64,4 +81,4 @@ class Replayer:
         self._inbox.clear()
         self._runs = []
         for run in runs:
-            run.abort()
+            self._abort(run)

@@ -11,7 +11,6 @@ archives of one driver. Source: archive-protocol 7.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from driver.archive.control import retained_channel
@@ -35,8 +34,12 @@ from driver.archive.protocol.requests import (
 from driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
 from driver.archive.replication import destination
 from driver.archive.replication.inquiry import Inquiry
-from driver.archive.replication.replication_channels import ReplicationChannels
-from driver.archive.replication.source_archive import SourceArchive, SourceArchiveError
+from driver.archive.replication.replication_request import ReplicationRequest
+from driver.archive.replication.source_archive import (
+    SourceArchive,
+    SourceArchiveError,
+    found_or_asked_again,
+)
 from driver.base.errors import DriverError
 from driver.channel import uri_param
 from driver.client.exclusive_publication import ExclusivePublication
@@ -46,18 +49,6 @@ from driver.client.subscription import Subscription
 LIVE_WINDOW_MAX = 32 << 20
 JOIN_ATTEMPTS = 3
 TRANSPORTS_OF_MERGE = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplicationRequest:
-    """What is to be copied; -1 for what is left open."""
-
-    source_id: int
-    destination_id: int
-    stop_position: int
-    file_io_max_length: int
-    session_id: int
-    channels: ReplicationChannels
 
 
 class State(Enum):
@@ -130,17 +121,21 @@ class ReplicationSession(Inquiry):
                 self._hear()
             return 0 if self.is_done else self._turns[self.state]()
         except DriverError as error:
-            self._fail(error)
+            self._fail_with(error)
             return 1
 
-    def _fail(self, error: DriverError) -> None:
+    def _fail_with(self, error: DriverError) -> None:
         code = code_of(error)
         if self.state == State.CONNECT:
             code = ErrorCode.REPLICATION_CONNECTION_FAILURE
         elif isinstance(error, SourceArchiveError) and error.relevant_id in set(ErrorCode):
             code = ErrorCode(error.relevant_id)
+        self.fail(str(error), code)
+
+    def fail(self, text: str, code: ErrorCode = ErrorCode.GENERIC) -> None:
+        """End it, and tell its client why."""
         self._go_to(State.DONE)
-        self.session.error(self.replication_id, str(error), code)
+        self.session.error(self.replication_id, text, code)
 
     def end(self) -> None:
         """Stop it."""
@@ -151,7 +146,11 @@ class ReplicationSession(Inquiry):
         if self._order is not None:
             self._recordings.stop(self._order)
         if self._replay_id != NULL_VALUE and self._archive.is_open:
-            self._archive.ask(StopReplayRequest, replay_session_id=self._replay_id)
+            try:
+                self._archive.ask(StopReplayRequest, replay_session_id=self._replay_id)
+            except DriverError as error:
+                # Without a driver nobody replays any more, and the rest is to be let go of too.
+                self._facilities.errors.warn(f"a replay could not be stopped: {error}")
         if self._proxy is not None:
             self._proxy.close()
         elif self._proxy_id != NULL_VALUE:
@@ -276,28 +275,33 @@ class ReplicationSession(Inquiry):
         """Another way to the other archive, by which it learns where the replay is wanted."""
         client = self._facilities.client
         if self._proxy_id == NULL_VALUE:
-            channel = self._archive.request_channel.without(uri_param.SESSION_ID).with_param(
-                uri_param.RESPONSE_CORRELATION_ID, self._subscription.registration_id
+            self._proxy_id = self._ask_proxy()
+        if self._proxy is None:
+            self._proxy, self._proxy_id = found_or_asked_again(
+                client.get_exclusive_publication, self._proxy_id, self._ask_proxy
             )
-            self._proxy_id = client.async_add_exclusive_publication(
-                str(channel), self._archive.request_stream_id
-            )
-        self._proxy = self._proxy or client.get_exclusive_publication(self._proxy_id)
         if self._proxy is None or not self._proxy.is_connected or self._proxy.available_window <= 0:
             return self._require_time("no publication for the replay request")
         self._go_to(State.REPLAY)
         return 1
+
+    def _ask_proxy(self) -> int:
+        channel = self._archive.request_channel.without(uri_param.SESSION_ID).with_param(
+            uri_param.RESPONSE_CORRELATION_ID, self._subscription.registration_id
+        )
+        return self._facilities.client.async_add_exclusive_publication(
+            str(channel), self._archive.request_stream_id
+        )
 
     def _ask_replay(self) -> int:
         assert self._source is not None
         endpoint = self._subscription.resolved_endpoint
         if self._asked is None and self._channels.channel.is_udp and endpoint is None:
             return self._require_time("the replication channel was not resolved")
-        stop = self._request.stop_position
         answer = self._ask(
             ReplayRequest, self._proxy, recording_id=self._request.source_id,
             position=self._position,
-            length=NULL_VALUE if stop == NULL_VALUE else stop - self._position,
+            length=self._request.length_from(self._position),
             replay_stream_id=self._source.stream_id,
             file_io_max_length=self._request.file_io_max_length, replay_token=self._token,
             replay_channel=str(

@@ -4,8 +4,11 @@ The answer to a request is the replication's id, which all later answers and sig
 correlation id. Source: archive-protocol 3.13.
 """
 
+from contextlib import suppress
+
 from driver.archive.control.control_session import ControlSession
 from driver.archive.control.control_sessions import SessionIds
+from driver.archive.observation import unforeseen
 from driver.archive.operation.facilities import Facilities
 from driver.archive.operation.recordings import Recordings
 from driver.archive.operation.refusal import Refusal
@@ -18,12 +21,11 @@ from driver.archive.protocol.replication import (
 )
 from driver.archive.replication import replication_channels
 from driver.archive.replication.replication_channels import ReplicationChannels
-from driver.archive.replication.replication_session import (
-    ReplicationRequest,
-    ReplicationSession,
-)
+from driver.archive.replication.replication_request import ReplicationRequest
+from driver.archive.replication.replication_session import ReplicationSession
 from driver.archive.replication.source_archive import SourceAddress, SourceArchive
 from driver.channel import uri
+from driver.client.errors import ClientTerminatedError
 
 _Asked = ReplicateRequest | TaggedReplicateRequest | ReplicateRequest2
 
@@ -109,16 +111,37 @@ class Replications:
         """Go on with every copy. Returns an amount of work."""
         work_count = 0
         for each in tuple(self._running.values()):
-            work_count += each.do_work(now_ns)
+            work_count += self._turn(each, now_ns)
             if each.is_done:
                 del self._running[each.replication_id]
-                each.close()
+                self._close(each)
                 work_count += 1
         return work_count
+
+    def _turn(self, session: ReplicationSession, now_ns: int) -> int:
+        """Go on with one; an error that nobody foresaw ends it alone."""
+        try:
+            return session.do_work(now_ns)
+        except ClientTerminatedError:
+            raise
+        except Exception as error:
+            self._facilities.errors.record(f"replication: {unforeseen.told(error)}")
+            session.fail(f"the replication has met an error: {error!r}")
+            return 1
+
+    def _close(self, session: ReplicationSession) -> None:
+        try:
+            session.close()
+        except ClientTerminatedError:
+            raise
+        except Exception as error:
+            self._facilities.errors.record(f"replication: {unforeseen.told(error)}")
 
     def close(self) -> None:
         """End every copy."""
         for each in self._running.values():
             each.end()
-            each.close()
+            # Where the driver is gone the others have something to write down nevertheless.
+            with suppress(ClientTerminatedError):
+                self._close(each)
         self._running.clear()

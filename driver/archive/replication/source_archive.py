@@ -6,9 +6,10 @@ Each turn drives it on; once it is open, `ask` sends a request and `poll` return
 came for other sessions of the same stream is passed over. Source: archive-protocol 2.2, 2.3, 7.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
 from driver.archive.protocol.codec import MalformedMessage, decode, encode
 from driver.archive.protocol.codes import NULL_VALUE, PROTOCOL_VERSION, ControlResponseCode
@@ -21,10 +22,13 @@ from driver.base.errors import DriverError
 from driver.channel import uri_param
 from driver.client.aeron import Aeron
 from driver.client.assembler import FragmentAssembler
+from driver.client.errors import RegistrationError
 from driver.client.exclusive_publication import ExclusivePublication
 from driver.client.header import Header
 from driver.client.subscription import Subscription
+from driver.command.command_type import ErrorCode as DriverErrorCode
 
+_RESOURCE = TypeVar("_RESOURCE")
 FRAGMENT_LIMIT = 10
 NOT_CONNECTED = "the source archive is not connected"
 """What is said once nobody is there any more."""
@@ -36,6 +40,21 @@ class SourceArchiveError(DriverError):
     def __init__(self, text: str, relevant_id: int = 0) -> None:
         super().__init__(text)
         self.relevant_id = relevant_id
+
+
+def found_or_asked_again(
+    look: Callable[[int], _RESOURCE | None], registration_id: int, ask: Callable[[], int]
+) -> tuple[_RESOURCE | None, int]:
+    """What the driver was asked for, None while it is not there; and the id it is asked for by.
+
+    A driver whose endpoint is just closing refuses for the moment: it is asked once more.
+    """
+    try:
+        return look(registration_id), registration_id
+    except RegistrationError as error:
+        if error.code != DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE:
+            raise
+    return None, ask()
 
 
 class _Step(Enum):
@@ -66,12 +85,12 @@ class SourceArchive:
         self._client, self._address = client, address
         self.session_id = NULL_VALUE
         self.request_channel = control_channel(address.request_channel, settings)
-        response = control_channel(address.response_channel, settings)
-        self._is_response = is_response(response)
+        self._response = control_channel(address.response_channel, settings)
+        self._is_response = is_response(self._response)
         if not self._is_response:
             # One session at both ends: others may answer to the same endpoint and stream.
             number = client.next_session_id(address.request_stream_id)
-            response = response.with_param(uri_param.SESSION_ID, number)
+            self._response = self._response.with_param(uri_param.SESSION_ID, number)
             self.request_channel = self.request_channel.with_param(uri_param.SESSION_ID, number)
         self._subscription: Subscription | None = None
         self._publication: ExclusivePublication | None = None
@@ -80,9 +99,7 @@ class SourceArchive:
         self._step = _Step.SUBSCRIBE
         self._came: list[Message] = []
         self._assembler = FragmentAssembler(self._on_message)
-        self._subscription_id = client.async_add_subscription(
-            str(response), address.response_stream_id
-        )
+        self._subscription_id = self._ask_subscription()
 
     @property
     def request_stream_id(self) -> int:
@@ -103,14 +120,16 @@ class SourceArchive:
         """Go on connecting. Returns an amount of work. Raises SourceArchiveError, ClientError."""
         before = self._step
         if self._step == _Step.SUBSCRIBE:
-            self._subscription = self._client.get_subscription(self._subscription_id)
+            self._subscription, self._subscription_id = found_or_asked_again(
+                self._client.get_subscription, self._subscription_id, self._ask_subscription
+            )
             if self._subscription is not None:
-                self._publication_id = self._client.async_add_exclusive_publication(
-                    self._channel_to_ask(), self._address.request_stream_id
-                )
+                self._publication_id = self._ask_publication()
                 self._step = _Step.PUBLISH
         elif self._step == _Step.PUBLISH:
-            self._publication = self._client.get_exclusive_publication(self._publication_id)
+            self._publication, self._publication_id = found_or_asked_again(
+                self._client.get_exclusive_publication, self._publication_id, self._ask_publication
+            )
             if self._publication is not None:
                 self._step = _Step.CONNECT
         elif self._step == _Step.CONNECT:
@@ -119,6 +138,16 @@ class SourceArchive:
             for message in self.poll():
                 self._on_answer(message)
         return int(self._step != before)
+
+    def _ask_subscription(self) -> int:
+        return self._client.async_add_subscription(
+            str(self._response), self._address.response_stream_id
+        )
+
+    def _ask_publication(self) -> int:
+        return self._client.async_add_exclusive_publication(
+            self._channel_to_ask(), self._address.request_stream_id
+        )
 
     def _channel_to_ask(self) -> str:
         if not self._is_response:

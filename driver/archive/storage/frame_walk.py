@@ -224,7 +224,10 @@ class SegmentReader:
             at += int(align(length, data.ALIGNMENT))
 
     def close(self) -> None:
-        os.close(self._file)
+        """Let go of the file; may be called again."""
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            os.close(file)
 
     def __enter__(self) -> "SegmentReader":
         return self

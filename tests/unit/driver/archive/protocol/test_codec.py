@@ -2,12 +2,19 @@
 
 import random
 import struct
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
 
-from driver.archive.protocol.codec import HEADER, MalformedMessage, UnknownTemplate, decode, encode
+from driver.archive.protocol.codec import (
+    HEADER,
+    MalformedMessage,
+    UnencodableMessage,
+    UnknownTemplate,
+    decode,
+    encode,
+)
 from driver.archive.protocol.codes import SCHEMA_VERSION, SourceLocation
 from driver.archive.protocol.layout import Message
 from driver.archive.protocol.replication import ReplicateRequest2
@@ -50,6 +57,12 @@ def as_version(message, version):
             value = value.encode() if isinstance(value, str) else value
             content += struct.pack("<I", len(value)) + value
     return content
+
+
+@pytest.mark.parametrize("length", [1 << 63, -(1 << 63) - 1, 0.5])
+def test_a_number_that_has_no_room_in_its_field_is_told(length):
+    with pytest.raises(UnencodableMessage, match=rf"ReplayRequest\.length: .*{length}"):
+        encode(replace(REPLAY, length=length))
 
 
 @given(ANY_MESSAGE)

@@ -48,6 +48,32 @@ def test_a_session_is_stopped_in_the_recorders_own_turn():
     assert session.stops == 1
 
 
+class Broken(Session):
+    """Cannot be stopped."""
+
+    def stop(self):
+        self.is_done = True
+        raise ZeroDivisionError
+
+    def fail(self, error):
+        self.failure = error
+
+
+def test_one_that_cannot_be_stopped_keeps_no_other_from_its_end():
+    recorder, broken, other = Recorder(), Broken(5), Session(5)
+    recorder.add(broken)
+    recorder.stop(broken)
+    recorder.add(other)
+    recorder.do_work(0)
+    assert recorder.take_ended() is broken
+    assert other.blocks == 4
+    recorder.add(Broken(5))
+    recorder.do_work(0)
+    recorder.close()
+    assert other.stops == 1
+    assert isinstance(broken.failure, ZeroDivisionError)
+
+
 def test_closing_ends_what_goes_on_and_what_has_not_begun():
     recorder, running, waiting = Recorder(), Session(5), Session(5)
     recorder.add(running)

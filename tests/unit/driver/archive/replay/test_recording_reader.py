@@ -150,6 +150,20 @@ def test_a_missing_file_is_told(tmp_path):
         RecordingReader(tmp_path, own.descriptor(7), 0)
 
 
+def test_what_is_closed_after_a_missing_file_is_the_readers_own(tmp_path):
+    _, end, found = _written(tmp_path)
+    (tmp_path / "0-131072.rec").unlink()
+    reader = RecordingReader(tmp_path, found, 0)
+    with pytest.raises(StorageError, match="cannot open"):
+        _read(reader, end)
+    with open(tmp_path / "another", "wb+") as another:
+        # Had it let go of its file already, this one could have got the same number.
+        reader.close()
+        reader.close()
+        another.write(b"still open")
+        another.flush()
+
+
 def test_a_publication_that_is_to_stand_there_is_described():
     assert publication_parameters(own.descriptor(), 66_560) == (
         "init-term-id=2147483647|term-id=-2147483648|term-offset=1024|term-length=65536|mtu=1408"

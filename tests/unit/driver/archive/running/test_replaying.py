@@ -34,6 +34,19 @@ def test_a_stopped_recording_is_replayed_to_its_end(own, talker, channel):
     own.until(lambda: not reader.subscription.images, turns=20_000)
 
 
+def test_a_replay_whose_next_file_is_missing_ends_alone(own, talker):
+    talker.stopped_recording(300)
+    (own.directory / f"0-{SEGMENT}.rec").unlink()
+    reader = Reader(talker)
+    answer = talker.ask_replay(0)
+    reader.until(lambda: len(talker.about(answer.correlation_id)) == 2)
+    told = talker.answers(answer.correlation_id)[-1]
+    assert told == Err(0)
+    assert f"0-{SEGMENT}.rec: No such file" in told.error_message
+    own.until(lambda: not reader.subscription.images)
+    assert talker.ask(StopReplayRequest, replay_session_id=1) == Ok()
+
+
 def test_a_live_recording_is_followed_until_it_stops(own, talker):
     publication = talker.live_recording(10).publication
     reader = Reader(talker)

@@ -6,6 +6,7 @@ from driver.archive.protocol.replication import StopReplicationRequest
 from driver.archive.protocol.requests import TruncateRecordingRequest
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.segment_file import segments_of
+from driver.base.arith import I64_MIN
 from tests.unit.driver.archive.running.own_archive import Err, Ok, short
 from tests.unit.driver.archive.running.own_copy import (
     LINGERED,
@@ -68,6 +69,25 @@ def test_a_copy_goes_on_where_it_was(two, tmp_path):
         ("STOP", 0, end),
     ]  # fmt: skip
     assert content(tmp_path / "archive") == content(tmp_path / "source")
+
+
+def test_a_stop_position_far_before_the_copys_beginning_ends_it(two):
+    """As in Aeron the length to replay wraps; what the source then makes of it is its affair."""
+    own, talker, source = two
+    source.stopped_recording(300, archive_id=SOURCE_ID)
+    first = replicate(talker, stop_position=I64_MIN)
+    assert until_end(own, talker, first.relevant_id) == [
+        ("REPLICATE", 0, 0), ("OK",), ("ERROR", 0), ("REPLICATE_END", 0, -1)
+    ]  # fmt: skip
+    second = replicate(talker, stop_position=10 * FRAME)
+    until_end(own, talker, second.relevant_id, "STOP")
+    own.run_for(LINGERED)
+    third = replicate(talker, dst_recording_id=1, stop_position=I64_MIN)
+    assert until_end(own, talker, third.relevant_id, "STOP")[:2] == [
+        ("OK",), ("EXTEND", 1, 10 * FRAME)
+    ]  # fmt: skip
+    found = told(talker, third.relevant_id)
+    assert [each[0] for each in found[2:]] == ["REPLICATE_END", "STOP"]
 
 
 def test_an_empty_destination_becomes_the_copy(two, tmp_path):

@@ -82,9 +82,18 @@ def test_connect_is_answered_with_the_session_and_the_version(own):
     assert answer.version == PROTOCOL_VERSION
     (counter,) = [each for each in talker.client.counters if each.type_id == 113]
     assert counter.value == answer.control_session_id
-    assert counter.label.startswith("control-session: name=test sourceIdentity=aeron:ipc")
-    assert counter.label.endswith("archiveId=77")
+    assert counter.label == (
+        "control-session: name=test sourceIdentity=aeron:ipc "
+        f"sessionId={talker.requests.session_id} - archiveId=77"
+    )
     assert counter.reference_id == talker.responses.images[0].correlation_id
+
+
+def test_a_client_without_a_name_leaves_no_gap_in_the_counters_label(own):
+    talker = Talker(own)
+    talker.connect(client_info="")
+    (counter,) = [each for each in talker.client.counters if each.type_id == 113]
+    assert counter.label.startswith("control-session: sourceIdentity=aeron:ipc sessionId=")
 
 
 @pytest.mark.parametrize("letter", [b"n", b"\xe9", b"\xff"])
