@@ -218,3 +218,16 @@ def lab(directory: Path, **settings: Any) -> Iterator[Lab]:
         yield opened
     finally:
         opened.close()
+
+
+@contextmanager
+def patient_lab(directory: Path, **settings: Any) -> Iterator[Lab]:
+    """A driver with one client, whom no test outlasts, and no publication that is unblocked."""
+    with lab(
+        directory,
+        client_liveness_timeout_ns=3_600 * SECOND,
+        publication_unblock_timeout_ns=7_200 * SECOND,
+        **settings,
+    ) as opened:
+        opened.client = opened.next_id()
+        yield opened

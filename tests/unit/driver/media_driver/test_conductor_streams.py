@@ -19,6 +19,7 @@ from tests.unit.driver.media_driver.invoked_driver import (
     STREAM,
     TO_PEER,
     lab,
+    patient_lab,
 )
 from tests.unit.driver.media_driver.receiving_rig import data, heartbeat, setup, status_of
 
@@ -28,12 +29,7 @@ SESSION = 4711
 
 @pytest.fixture
 def driver(tmp_path):
-    with lab(
-        tmp_path / "aeron",
-        client_liveness_timeout_ns=3_600 * SECOND,
-        publication_unblock_timeout_ns=7_200 * SECOND,
-    ) as opened:
-        opened.client = opened.next_id()
+    with patient_lab(tmp_path / "aeron") as opened:
         yield opened
 
 

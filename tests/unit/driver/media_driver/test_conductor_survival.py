@@ -17,7 +17,13 @@ from driver.command.publication import (
 from driver.command.response import ErrorResponse, OperationSuccess
 from driver.command.subscription import AddSubscription, SubscriptionReady
 from driver.media_driver import image_record, system_counters
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, TO_PEER, lab
+from tests.unit.driver.media_driver.invoked_driver import (
+    CHANNEL,
+    SECOND,
+    STREAM,
+    TO_PEER,
+    patient_lab,
+)
 from tests.unit.driver.media_driver.receiving_rig import setup
 
 HERE = SocketAddress("10.0.0.1", 20_121)
@@ -29,12 +35,7 @@ MANUAL = "aeron:udp?control-mode=manual|term-length=64k"
 
 @pytest.fixture
 def driver(tmp_path):
-    with lab(
-        tmp_path / "aeron",
-        client_liveness_timeout_ns=3_600 * SECOND,
-        publication_unblock_timeout_ns=7_200 * SECOND,
-    ) as opened:
-        opened.client = opened.next_id()
+    with patient_lab(tmp_path / "aeron") as opened:
         yield opened
 
 

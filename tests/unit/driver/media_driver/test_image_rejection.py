@@ -9,7 +9,7 @@ from driver.command.response import ErrorResponse, OperationSuccess
 from driver.command.subscription import AddSubscription
 from driver.media_driver import system_counters
 from tests.naive import wire
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, lab
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, patient_lab
 from tests.unit.driver.media_driver.receiving_rig import data, setup
 
 HERE = SocketAddress("10.0.0.1", 20_121)
@@ -17,12 +17,7 @@ HERE = SocketAddress("10.0.0.1", 20_121)
 
 @pytest.fixture
 def driver(tmp_path):
-    with lab(
-        tmp_path / "aeron",
-        client_liveness_timeout_ns=3_600 * SECOND,
-        publication_unblock_timeout_ns=7_200 * SECOND,
-    ) as opened:
-        opened.client = opened.next_id()
+    with patient_lab(tmp_path / "aeron") as opened:
         opened.ask(AddSubscription(opened.client, opened.next_id(), STREAM, CHANNEL))
         yield opened
 

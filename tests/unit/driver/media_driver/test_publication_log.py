@@ -11,19 +11,14 @@ from driver.command.publication import (
 )
 from driver.command.response import ErrorResponse
 from driver.media_driver import system_counters
-from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, TO_PEER, lab
+from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, TO_PEER, patient_lab
 
 IPC = "aeron:ipc?term-length=64k"
 
 
 @pytest.fixture
 def driver(tmp_path):
-    with lab(
-        tmp_path / "aeron",
-        client_liveness_timeout_ns=3_600 * SECOND,
-        publication_unblock_timeout_ns=7_200 * SECOND,
-    ) as opened:
-        opened.client = opened.next_id()
+    with patient_lab(tmp_path / "aeron") as opened:
         yield opened
 
 

@@ -10,7 +10,7 @@ from driver.command.response import ErrorResponse, OperationSuccess
 from driver.command.subscription import AddSubscription, RemoveSubscription, SubscriptionReady
 from driver.media_driver import system_counters
 from tests.naive import wire
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, PEER, SECOND, STREAM, lab
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, PEER, SECOND, STREAM, patient_lab
 from tests.unit.driver.media_driver.receiving_rig import data, setup, status_of
 
 MANUAL = "aeron:udp?control-mode=manual"
@@ -24,12 +24,7 @@ def place(address, more=""):
 
 @pytest.fixture
 def driver(tmp_path):
-    with lab(
-        tmp_path / "aeron",
-        client_liveness_timeout_ns=3_600 * SECOND,
-        publication_unblock_timeout_ns=7_200 * SECOND,
-    ) as opened:
-        opened.client = opened.next_id()
+    with patient_lab(tmp_path / "aeron") as opened:
         yield opened
 
 

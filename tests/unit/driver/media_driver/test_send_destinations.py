@@ -15,7 +15,7 @@ from driver.command.response import ErrorResponse, OperationSuccess, Publication
 from driver.command.subscription import AddSubscription, RemoveSubscription
 from driver.media_driver import destination_tracker, system_counters
 from tests.naive import wire
-from tests.unit.driver.media_driver.invoked_driver import MS, PEER, SECOND, lab
+from tests.unit.driver.media_driver.invoked_driver import MS, PEER, SECOND, patient_lab
 
 MANUAL = "aeron:udp?control=10.0.0.1:24325|control-mode=manual|term-length=64k"
 DYNAMIC = "aeron:udp?control=10.0.0.1:24325|control-mode=dynamic|term-length=64k"
@@ -44,13 +44,7 @@ class Names:
 @pytest.fixture
 def driver(tmp_path):
     names = Names()
-    with lab(
-        tmp_path / "aeron",
-        resolver=names,
-        client_liveness_timeout_ns=3_600 * SECOND,
-        publication_unblock_timeout_ns=7_200 * SECOND,
-    ) as opened:
-        opened.client = opened.next_id()
+    with patient_lab(tmp_path / "aeron", resolver=names) as opened:
         opened.names, opened.available = names, []
         yield opened
 
