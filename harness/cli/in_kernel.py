@@ -48,14 +48,14 @@ def run(files: Sequence[Path], given: Mapping[str, object]) -> int:
 
 def _beside_an_engine(words: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
     """Take a command that wants containers inside, and with it an engine that has the image."""
-    from harness.orchestrate import carried
+    from harness.orchestrate import carried, image_kernels
     from harness.uml import boot, engine
 
     with one_line(), boot.own_folder() as folder:
         click.echo("windtunnel: handing the image to the engine inside", err=True)
-        kernels = carried.compile_kernels()
+        kernels = image_kernels.compile_in_folder()
         image = carried.save_image(folder)
-        before = [engine.__name__, str(image), carried.kernels_volume(), str(kernels)]
+        before = [engine.__name__, str(image), image_kernels.volume_name(), str(kernels)]
         room = Room(before, carried.DISK_BYTES, engine.MODULES)
         return command(words, options, budget_s + ENGINE_S, room)
 

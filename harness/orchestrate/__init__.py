@@ -11,7 +11,7 @@
     peers.py        the drivers that can be tested, by name
     lab.py          what any lab can do; labs.py chooses one
     namespaces.py   the lab made of network namespaces; privileges.py: who may make them
-    containers.py   the lab made of containers
+    containers.py   the lab made of containers; at_hand.py: its kernels, compiled beforehand
     process.py      processes of this machine
     nursery.py      processes of our programs, forked from interpreters that are warm: zygote.py
     state.py        what a lab is about to change; clean.py and keeper.py undo it

@@ -1,27 +1,20 @@
-"""What a container engine in another kernel needs of this machine's: the image, compiled kernels.
+"""What a container engine in another kernel needs of this machine's: the image.
 
     this machine's engine --save--> image.tar --load--> the engine inside (harness.uml.engine)
-    a container of the image --compiles--> a folder --bound--> its volume of kernels
 
-Inside there is one processor and an empty disk, so whatever can be done out here is done here.
+Inside there is one processor and an empty disk, so whatever can be done out here is done here; for
+compiled kernels, too: see `image_kernels`.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
-from harness.kernel import cache_root
 from harness.orchestrate import compose_file, engine
 from harness.orchestrate.lab import MID, LabError
 
 IMAGE_FILE = "image.tar"
-KERNELS_FOLDER = "kernels-of-containers"
-KERNELS_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
-KERNELS_IN_CONTAINER = "/kernels"
-CLONE_IN_CONTAINER = "/windtunnel"
-WARM_UP = "python -m harness.warm_up && python -m driver.warm_up"
 DISK_BYTES = 8 << 30
 """The disk inside; what a run really takes of it is the image twice over and little more."""
 ROOM_FACTOR = 3
@@ -50,40 +43,3 @@ def save_image(folder: Path) -> Path:
             for chunk in image.save(named=name):
                 output.write(chunk)
     return file
-
-
-def kernels_volume() -> str:
-    """Return the name of the volume in which containers look for compiled kernels."""
-    mounts = compose_file.plan(compose_file.read(), MID).mounts
-    return next(each.source for each in mounts if each.target == KERNELS_IN_CONTAINER)
-
-
-def compile_kernels() -> Path:
-    """Compile with the image's Python what is not compiled yet; return the folder of the results.
-
-    That is the engine's own volume where this user may look into it, else a folder beside the
-    kernels of this machine. Raises LabError where the container cannot do it.
-    """
-    document = compose_file.read()
-    name = kernels_volume()
-    with engine.connection() as client:
-        labels = compose_file.shared_volumes(document)[name]
-        volume = client.volumes.create(name, labels=labels)
-        folder, source, user = Path(volume.attrs["Mountpoint"]), name, "0:0"
-        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            folder = cache_root().parent / KERNELS_FOLDER
-            folder.mkdir(parents=True, exist_ok=True)
-            source, user = str(folder), f"{os.geteuid()}:{os.getegid()}"
-        client.containers.run(
-            compose_file.plan(document, MID).image,
-            ["sh", "-c", WARM_UP],
-            user=user,
-            network_mode="none",
-            environment={KERNELS_VARIABLE: KERNELS_IN_CONTAINER},
-            volumes={
-                str(compose_file.REPOSITORY): {"bind": CLONE_IN_CONTAINER, "mode": "ro"},
-                source: {"bind": KERNELS_IN_CONTAINER, "mode": "rw"},
-            },
-            remove=True,
-        )
-    return folder

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from harness.orchestrate import agent_link, clean
+from harness.orchestrate import agent_link, at_hand, clean
 from harness.orchestrate.agent_link import AgentLink, AgentProcess
 from harness.orchestrate.host_agent import CONTROL_VARIABLE
 from harness.orchestrate.lab import MID, LabError
@@ -66,11 +66,13 @@ def is_inside() -> bool:
 
 
 def require() -> None:
-    """Raise LabError unless containers can be had here."""
-    if not is_inside():
-        from harness.orchestrate import engine
+    """Raise LabError unless containers can be had here; then have their kernels compiled."""
+    if is_inside():
+        at_hand.compile_all(Path(os.environ[at_hand.CACHE_VARIABLE]))
+    else:
+        from harness.orchestrate import image_kernels
 
-        engine.connect().close()
+        image_kernels.compile_in_volume()
 
 
 def remove_left_overs() -> list[str]:

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import docker
 from docker.errors import DockerException, ImageNotFound, NotFound
@@ -39,6 +39,9 @@ BUILD_SCRIPT = compose_file.REPOSITORY / "docker" / "build.sh"
 BUILD_TIMEOUT_S = 1800.0
 ENGINE_TIMEOUT_S = 60
 _USUAL_SOCKET = Path("/var/run/docker.sock")
+
+Client: TypeAlias = docker.DockerClient
+"""For rooms that are handed one."""
 
 
 def connect() -> docker.DockerClient:
@@ -131,7 +134,10 @@ class HiredCrew:
             networks = self._each(
                 [place for place in self._places if place != MID],
                 lambda host: client.networks.create(
-                    self._name(host), driver="bridge", options=options, labels=self._labels()
+                    self._name(host),
+                    driver="bridge",
+                    options=options,
+                    labels=labels_of(self._state),
                 ),
             )
             containers = self._each(
@@ -152,9 +158,6 @@ class HiredCrew:
     def _name(self, place: str) -> str:
         return f"{NAME_PREFIX}{self._state.token}-{place}"
 
-    def _labels(self) -> dict[str, str]:
-        return {TOKEN_LABEL: self._state.token, OWNER_LABEL: json.dumps(asdict(self._state))}
-
     def _create(self, client: docker.DockerClient, plan: compose_file.Plan, place: str) -> Any:
         return client.containers.create(
             plan.image,
@@ -167,7 +170,7 @@ class HiredCrew:
             shm_size=plan.shm_size_bytes,
             volumes=self._volumes(plan.mounts),
             environment={CONTROL_VARIABLE: CONTROL_IN_CONTAINER},
-            labels=self._labels(),
+            labels=labels_of(self._state),
         )
 
     def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
@@ -189,6 +192,11 @@ class HiredCrew:
         shutil.rmtree(self._control, ignore_errors=True)
         self._keeper.release(keeper.DONE)
         self._keeper = None
+
+
+def labels_of(owner: LabState) -> dict[str, str]:
+    """What all carries that a lab makes in the engine."""
+    return {TOKEN_LABEL: owner.token, OWNER_LABEL: json.dumps(asdict(owner))}
 
 
 def control_folder(record: Path) -> Path:

@@ -26,7 +26,10 @@ _PACKAGES = {
 
 
 def require(fidelity: str) -> None:
-    """Raise LabError naming all that is missing unless this machine can have such a lab."""
+    """Raise LabError naming all that is missing unless this machine can have such a lab.
+
+    What a lab's first processes would otherwise have to compile is compiled here.
+    """
     if fidelity == NETNS:
         missing = [program for program in _PACKAGES if shutil.which(program) is None]
         if missing:

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,9 +46,12 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIME
     return done.stdout
 
 
-def pass_through(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
+def pass_through(
+    argv: Sequence[str], *, env: Mapping[str, str], is_all_on_stderr: bool = False
+) -> int:
     """Run a command on our own terminal and return its exit code, 128 + N if signal N ended it."""
-    with subprocess.Popen(argv, env=dict(env)) as running:
+    stdout = sys.stderr.fileno() if is_all_on_stderr else None
+    with subprocess.Popen(argv, env=dict(env), stdout=stdout) as running:
         try:
             code = running.wait()
         except BaseException:

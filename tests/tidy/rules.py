@@ -21,7 +21,12 @@ MODULE_HOMES = {
         "harness/middlebox/libc.py",
         "tests/",
     ),
-    "llvmlite": ("driver/base/", "harness/exam/switch.py", "tests/"),
+    "llvmlite": (
+        "driver/base/",
+        "harness/exam/switch.py",
+        "harness/orchestrate/at_hand.py",
+        "tests/",
+    ),
     "mmap": ("driver/base/mapping.py", "tests/"),
     "subprocess": (
         "driver/archive/running/driver_child.py",

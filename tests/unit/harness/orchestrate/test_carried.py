@@ -36,12 +36,7 @@ def test_too_little_room_is_told_with_both_figures(with_image, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_volume_of_kernels_is_that_of_the_compose_file():
-    assert carried.kernels_volume() == "windtunnel-kernels"
-
-
 def test_without_an_engine_nothing_is_handed_over(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
-    for work in (lambda: carried.save_image(tmp_path), carried.compile_kernels):
-        with pytest.raises(LabError, match="no container engine listens"):
-            work()
+    with pytest.raises(LabError, match="no container engine listens"):
+        carried.save_image(tmp_path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.orchestrate import containers
+from harness.orchestrate import at_hand, containers
 from harness.orchestrate.containers import ComposeLab, StandingCrew
 from harness.orchestrate.lab import LabError
 from harness.topology import model
@@ -51,10 +51,22 @@ def test_standing_crew_is_used_inside_only(lab, runs, monkeypatch):
     assert not isinstance(outside._crew, StandingCrew)
 
 
-def test_nothing_is_left_over_inside(monkeypatch):
+def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypatch):
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
+    monkeypatch.setenv(at_hand.CACHE_VARIABLE, str(tmp_path))
+    (tmp_path / at_hand.mark_name()).touch()
     assert containers.remove_left_overs() == []
     containers.require()
+
+
+def test_inside_kernels_are_compiled_before_the_first_run(tmp_path, monkeypatch):
+    monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
+    monkeypatch.setenv(at_hand.CACHE_VARIABLE, str(tmp_path))
+    filled = []
+    monkeypatch.setattr(at_hand, "compile_all", filled.append)
+    containers.require()
+    assert filled == [tmp_path]
 
 
 def test_missing_agents_leave_nothing_behind(lab, runs, tmp_path, monkeypatch):

@@ -33,10 +33,9 @@ def test_crew_that_never_started_has_nothing_to_remove(tmp_path):
     crew.remove()
 
 
-def test_owner_is_alive_as_long_as_its_process(tmp_path):
+def test_owner_is_alive_as_long_as_its_process():
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
-    crew = engine.HiredCrew(lab, tmp_path, ["a", "mid"], tmp_path)
-    label = crew._labels()[engine.OWNER_LABEL]
+    label = engine.labels_of(lab)[engine.OWNER_LABEL]
     assert engine.owner_is_alive(label)
     assert not engine.owner_is_alive(label.replace(f'"pid": {lab.pid}', '"pid": 1'))
 
