@@ -61,9 +61,17 @@ def are_in(cache: Path) -> bool:
 def compile_all(cache: Path) -> None:
     """Have all of them in a cache; of two that want the same at once the second finds it made.
 
-    Tells on stderr how far it is. Raises LabError with the exit codes of what failed.
+    Tells on stderr how far it is. Raises LabError with the exit codes of what failed, or with the
+    file that cannot be written.
     """
-    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        _compile_missing(cache)
+    except OSError as error:
+        raise LabError(f"{error.filename or cache}: {error.strerror}") from error
+
+
+def _compile_missing(cache: Path) -> None:
     # Sources that change meanwhile are compiled by who uses them.
     mark = cache / mark_name()
     with (cache / LOCK_FILE).open("ab") as lock:

@@ -78,6 +78,13 @@ def test_what_fails_is_named_and_leaves_no_mark(sources, commands, tmp_path):
     assert not at_hand.are_in(tmp_path)
 
 
+def test_a_cache_that_cannot_be_written_is_named(sources, commands, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(LabError, match=r"cache: File exists$"):
+        at_hand.compile_all(tmp_path / "cache")
+    assert not commands.seen
+
+
 def test_the_program_says_what_failed(sources, commands, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(at_hand.CACHE_VARIABLE, str(tmp_path))
     assert at_hand.main() == 0
