@@ -62,7 +62,8 @@ def exam(
     First the sound driver must pass every scenario that is needed; if it does not, the exam is
     void. Then each mutant is run in its scenarios until one is judged FAIL, which kills it. Exits
     with 0 when at least 98 % were killed and each other one's survival is explained, else with 1;
-    a void exam exits with 2, or 3 where the harness failed.
+    a void exam exits with 2, or 3 where the harness failed. A run that the machine was too slow for
+    is made once more, alone.
 
     \b
       windtunnel exam
@@ -104,7 +105,7 @@ def _examine(
                 privileges.acquire()
             labs.require(place)
             mutated_driver.prepare(None, place, lambda text: click.echo(text, err=True))
-        found, asked = examine(sitting, progress.on_sound, progress.on_mutant)
+        found, asked = examine(sitting, progress)
     markdown = folder / "exam.md"
     markdown.write_text(exam_markdown(found), encoding="utf-8")
     if as_json:
@@ -135,6 +136,10 @@ class Progress:
 
     def on_sound(self, run: "ExamRun") -> None:
         click.echo(f"sound driver  {run.scenario}: {run.outcome}  {run.seconds:g} s", err=True)
+
+    def on_again(self, name: str, run: "ExamRun") -> None:
+        text = f"once more, alone: {name}  {run.scenario}: {run.outcome}: {run.reason}"
+        click.echo(text, err=True)
 
     def on_mutant(self, row: "MutantRow") -> None:
         from harness.exam.markdown import by, where

@@ -2,7 +2,7 @@
 
     killed      a run of it was judged FAIL
     survived    all its runs were judged, and none FAIL
-    undecided   none FAIL, and one or more could not be judged
+    undecided   none FAIL, and one or more could not be judged, not even when made once more
 
 Rows come in the order of the mutants' files, whatever ended first.
 """
@@ -16,6 +16,7 @@ from harness.artifact.documents import write_document
 
 SCHEMA = "windtunnel-exam/1"
 KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
+INCONCLUSIVE = "INCONCLUSIVE"
 LEAST_KILL_RATE = 0.98
 
 
@@ -33,6 +34,8 @@ class ExamRun:
     "Makes this one run again."
     folder: str = ""
     "The run folder, where it was kept."
+    before: str = ""
+    "Why the same run, made before, could not be judged; empty of one that was made once."
 
 
 @dataclass
@@ -49,10 +52,21 @@ class MutantRow:
     @property
     def state(self) -> str:
         """killed, survived or undecided."""
-        outcomes = {run.outcome for run in self.runs}
+        outcomes = {run.scenario: run.outcome for run in self.runs}.values()
         if "FAIL" in outcomes:
             return KILLED
-        return SURVIVED if outcomes == {"PASS"} else UNDECIDED
+        return SURVIVED if set(outcomes) == {"PASS"} else UNDECIDED
+
+    @property
+    def not_judged(self) -> list[ExamRun]:
+        """Runs that were INCONCLUSIVE, and were made once."""
+        again = {run.scenario for run in self.runs if run.before}
+        return [r for r in self.runs if r.outcome == INCONCLUSIVE and r.scenario not in again]
+
+    @property
+    def can_be_tried_again(self) -> bool:
+        """Whether it may yet be killed, by making what could not be judged once more."""
+        return self.state == UNDECIDED and bool(self.not_judged)
 
     @property
     def killer(self) -> ExamRun | None:
@@ -88,6 +102,12 @@ class Exam:
         return self.killed_count / len(self.mutants) if self.mutants else 0.0
 
     @property
+    def again_count(self) -> int:
+        """Runs that were made once more, of the sound driver's and the mutants'."""
+        rows = [self.sound, *(row.runs for row in self.mutants)]
+        return sum(bool(run.before) for runs in rows for run in runs)
+
+    @property
     def unexplained(self) -> list[MutantRow]:
         return [row for row in self.mutants if not row.is_explained]
 
@@ -106,6 +126,7 @@ class Exam:
         for row, plain in zip(self.mutants, document["mutants"], strict=True):
             plain["state"] = row.state
         summary = {
+            "again": self.again_count,
             "killed": self.killed_count,
             "total": len(self.mutants),
             "kill_rate": round(self.kill_rate, 4),

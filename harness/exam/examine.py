@@ -3,11 +3,13 @@
     sound driver, wherever a mutant will run       not all PASS: the exam is void
     mutant 1: scenario 1, 2, ...                   up to the first FAIL
     mutant 2: ...                                  some at a time, if asked for
+    what nobody could judge                        once more, with no run beside it
 
-The sound driver is the very copy that has all mutants, with none at work; it is compiled before
-the first run. exam.json is written anew after each mutant, so whatever ends the sitting, what was
-found is there. Of a killed mutant the folder is removed, its verdict being in exam.json; a
-survivor's stays.
+A run that is INCONCLUSIVE says nothing of driver or judge: the machine was too slow, and runs
+beside each other make it slower. The sound driver is the very copy that has all mutants, with none
+at work; it is compiled before the first run. exam.json is written anew after each mutant, so
+whatever ends the sitting, what was found is there. Of a killed mutant the folder is removed, its
+verdict being in exam.json; a survivor's stays.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from harness.exam import child_run
 from harness.exam.child_run import CANCELLED
-from harness.exam.document import KILLED, UNDECIDED, Exam, ExamRun, MutantRow
+from harness.exam.document import INCONCLUSIVE, KILLED, UNDECIDED, Exam, ExamRun, MutantRow
 from harness.exam.mutant import NONE, Mutant
 from harness.orchestrate.cancel import Cancellation, Cancelled
 
@@ -59,11 +61,21 @@ class Sitting:
         return self.fidelity or mutant.fidelity
 
 
+class Audience(Protocol):
+    """Is told what happens."""
+
+    def on_sound(self, run: ExamRun) -> None:
+        """A run of the sound driver has ended, and will not be made again."""
+
+    def on_mutant(self, row: MutantRow) -> None:
+        """All runs of a mutant have ended."""
+
+    def on_again(self, name: str, run: ExamRun) -> None:
+        """A run of a mutant, or of the sound driver, could not be judged; it is made once more."""
+
+
 def examine(
-    sitting: Sitting,
-    on_sound: Callable[[ExamRun], None] = lambda run: None,
-    on_mutant: Callable[[MutantRow], None] = lambda row: None,
-    make_run: MakeRun | None = None,
+    sitting: Sitting, audience: Audience, make_run: MakeRun | None = None
 ) -> tuple[Exam, int | None]:
     """Examine the judge.
 
@@ -72,57 +84,94 @@ def examine(
     exam = Exam(sitting.fidelity or OWN, list(sys.argv), started_ns=time.time_ns())
     sitting.folder.mkdir(parents=True, exist_ok=True)
     make = make_run or _runs_of(sitting)
-    stop, asked = threading.Event(), None
+    asked = None
     pool = ThreadPoolExecutor(max_workers=sitting.jobs)
+    under_way = _UnderWay(sitting, exam, pool, make, threading.Event(), audience)
     with Cancellation() as cancellation:
         try:
-            _sit(sitting, exam, pool, make, stop, on_sound, on_mutant)
+            _sit(under_way)
         except Cancelled as cancelled:
             asked = cancelled.exit_code
         finally:
             with cancellation.shielded():
                 # Runs that are under way take their labs down before the pool lets go of them.
-                stop.set()
+                under_way.stop.set()
                 pool.shutdown(cancel_futures=True)
                 exam.ended_ns = time.time_ns()
                 exam.write(sitting.folder / DOCUMENT)
     return exam, asked
 
 
-def _sit(
-    sitting: Sitting,
-    exam: Exam,
-    pool: ThreadPoolExecutor,
-    make: MakeRun,
-    stop: threading.Event,
-    on_sound: Callable[[ExamRun], None],
-    on_mutant: Callable[[MutantRow], None],
-) -> None:
-    wanted = {(sitting.place(each), name) for each in sitting.mutants for name in each.scenarios}
-    sound = [
-        pool.submit(make, name, NONE, fidelity, sitting.folder / f"{SOUND}-{fidelity}", stop)
-        for fidelity, name in sorted(wanted)
-    ]
-    for run in _as_ended(sound):
-        exam.sound.append(run)
-        on_sound(run)
+@dataclass(frozen=True)
+class _UnderWay:
+    """A sitting, what has come of it, and what it is done with."""
+
+    sitting: Sitting
+    exam: Exam
+    pool: ThreadPoolExecutor
+    make_run: MakeRun
+    stop: threading.Event
+    audience: Audience
+
+    def make(self, scenario: str, mutant: str, fidelity: str) -> ExamRun:
+        """One run, in a folder of its own mutant's or scenario's."""
+        folder = self.sitting.folder / mutant
+        if mutant == NONE:
+            folder = self.sitting.folder / f"{SOUND}-{fidelity}" / scenario.replace("/", "-")
+        return self.make_run(scenario, mutant, fidelity, folder, self.stop)
+
+
+def _sit(under_way: _UnderWay) -> None:
+    exam, pool = under_way.exam, under_way.pool
+    _examine_sound(under_way)
     if exam.is_void:
         return
-    books = _Books(sitting, exam)
+    books = _Books(under_way.sitting, exam)
 
-    def try_and_note(mutant: Mutant) -> MutantRow:
-        row = _try(sitting, mutant, make, stop)
+    def try_and_note(mutant: Mutant, before: MutantRow | None = None) -> MutantRow:
+        row = _try(under_way, mutant) if before is None else _try_again(under_way, mutant, before)
         # Noted here, since after a signal nobody waits for what this returns.
         books.note(row)
         return row
 
-    for row in _as_ended([pool.submit(try_and_note, each) for each in sitting.mutants]):
-        on_mutant(row)
+    again: list[MutantRow] = []
+    for row in _as_ended([pool.submit(try_and_note, each) for each in under_way.sitting.mutants]):
+        if row.can_be_tried_again:
+            again.append(row)
+        else:
+            under_way.audience.on_mutant(row)
+    mutants = {each.name: each for each in under_way.sitting.mutants}
+    for before in again:
+        under_way.audience.on_again(before.name, before.runs[-1])
+        for row in _as_ended([pool.submit(try_and_note, mutants[before.name], before)]):
+            under_way.audience.on_mutant(row)
     exam.is_whole = True
 
 
+def _examine_sound(under_way: _UnderWay) -> None:
+    sitting, exam, audience = under_way.sitting, under_way.exam, under_way.audience
+    wanted = {(sitting.place(each), name) for each in sitting.mutants for name in each.scenarios}
+
+    def begin(place: str, scenario: str) -> Future[tuple[str, ExamRun]]:
+        return under_way.pool.submit(lambda: (place, under_way.make(scenario, NONE, place)))
+
+    again: list[tuple[str, ExamRun]] = []
+    for place, run in _as_ended([begin(*each) for each in sorted(wanted)]):
+        if run.outcome == INCONCLUSIVE:
+            again.append((place, run))
+        else:
+            exam.sound.append(run)
+            audience.on_sound(run)
+    for place, before in again:
+        audience.on_again(SOUND, before)
+        for _, run in _as_ended([begin(place, before.scenario)]):
+            run.before = before.reason
+            exam.sound.append(run)
+            audience.on_sound(run)
+
+
 class _Books:
-    """Rows in the order of the mutants, noted by whichever thread has one."""
+    """Rows in the order of the mutants, the last of each, noted by whichever thread has one."""
 
     def __init__(self, sitting: Sitting, exam: Exam) -> None:
         self._exam = exam
@@ -135,8 +184,9 @@ class _Books:
         if row.state == UNDECIDED and any(run.outcome == CANCELLED for run in row.runs):
             return
         with self._lock:
-            self._exam.mutants.append(row)
-            self._exam.mutants.sort(key=lambda each: self._order[each.name])
+            rows = self._exam.mutants
+            rows[:] = [*(each for each in rows if each.name != row.name), row]
+            rows.sort(key=lambda each: self._order[each.name])
             self._exam.write(self._path)
 
 
@@ -149,7 +199,7 @@ def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
             yield each.result()
 
 
-def _try(sitting: Sitting, mutant: Mutant, make: MakeRun, stop: threading.Event) -> MutantRow:
+def _try(under_way: _UnderWay, mutant: Mutant) -> MutantRow:
     """Run one mutant in its scenarios until one kills it."""
     row = MutantRow(
         mutant.name,
@@ -158,15 +208,28 @@ def _try(sitting: Sitting, mutant: Mutant, make: MakeRun, stop: threading.Event)
         list(mutant.killed_by),
         mutant.survives_because,
     )
-    folder = sitting.folder / mutant.name
-    for scenario in mutant.scenarios:
-        if stop.is_set() or row.state == KILLED:
+    return _run_in(under_way, mutant, row, mutant.scenarios)
+
+
+def _try_again(under_way: _UnderWay, mutant: Mutant, before: MutantRow) -> MutantRow:
+    """Run it once more in the scenarios that could not be judged."""
+    row = replace(before, runs=list(before.runs))
+    return _run_in(under_way, mutant, row, [each.scenario for each in before.not_judged])
+
+
+def _run_in(
+    under_way: _UnderWay, mutant: Mutant, row: MutantRow, scenarios: Sequence[str]
+) -> MutantRow:
+    sitting = under_way.sitting
+    before = {run.scenario: run.reason for run in row.runs}
+    for scenario in scenarios:
+        if under_way.stop.is_set() or row.state == KILLED:
             break
-        row.runs.append(make(scenario, mutant.name, sitting.place(mutant), folder, stop))
-    if sitting.keeps_all:
-        return row
-    if row.state == KILLED:
-        shutil.rmtree(folder, ignore_errors=True)
+        run = under_way.make(scenario, mutant.name, sitting.place(mutant))
+        run.before = before.get(scenario, "")
+        row.runs.append(run)
+    if row.state == KILLED and not sitting.keeps_all:
+        shutil.rmtree(sitting.folder / mutant.name, ignore_errors=True)
         for run in row.runs:
             run.folder = ""
     return row

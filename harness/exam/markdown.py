@@ -46,13 +46,17 @@ def verdict_line(exam: Exam) -> str:
         return "The exam is void"
     if exam.unexplained:
         text += f"; {len(exam.unexplained)} not killed and not explained"
+    if exam.again_count:
+        text += f"; runs made once more, alone, since they could not be judged: {exam.again_count}"
     return text if exam.is_whole else f"{text}; not all were run"
 
 
 def where(row: MutantRow) -> str:
     """The scenario that killed it, or those that did not."""
     killer = row.killer
-    return killer.scenario if killer else ", ".join(run.scenario for run in row.runs)
+    if killer:
+        return killer.scenario
+    return ", ".join(dict.fromkeys(run.scenario for run in row.runs))
 
 
 def by(row: MutantRow) -> str:

@@ -26,15 +26,15 @@ def exams(monkeypatch):
     """Answers a sitting by outcome: of the sound driver, of each mutant, and of a signal."""
     answer: dict[str, Any] = {"sound": "PASS", "mutants": "FAIL", "asked": None, "made_for": []}
 
-    def sit(sitting, on_sound, on_mutant):
+    def sit(sitting, audience):
         answer["sitting"] = sitting
         exam = Exam("netns", [], 1, sound=[run(answer["sound"])])
-        on_sound(exam.sound[0])
+        audience.on_sound(exam.sound[0])
         if not exam.is_void:
             for each in sitting.mutants:
                 row = MutantRow(each.name, each.about, each.file, [], "", [run(answer["mutants"])])
                 exam.mutants.append(row)
-                on_mutant(row)
+                audience.on_mutant(row)
             exam.is_whole = answer["asked"] is None
         sitting.folder.mkdir(parents=True)
         exam.write(sitting.folder / examine.DOCUMENT)

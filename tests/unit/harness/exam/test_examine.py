@@ -21,7 +21,7 @@ def mutant(name, *scenarios, because="", killed_by=()):
 
 
 class Runs:
-    """Outcomes by (scenario, mutant); everything else passes."""
+    """Outcomes by (scenario, mutant), one after the other if it is a list; all else passes."""
 
     def __init__(self, outcomes, during=lambda name: None):
         self.outcomes = outcomes
@@ -35,16 +35,35 @@ class Runs:
         self.places.append(fidelity)
         (folder / "suite").mkdir(parents=True, exist_ok=True)
         outcome = self.outcomes.get((scenario, name), "PASS")
+        if isinstance(outcome, list):
+            outcome = outcome.pop(0)
         if stop.is_set():
             outcome = "CANCELLED"
         checks = ["some_check"] if outcome == "FAIL" else []
         return ExamRun(scenario, outcome, "why", checks, 1.0, ["windtunnel"], str(folder / "suite"))
 
 
+class Told:
+    """Who was told what: names alone."""
+
+    def __init__(self):
+        self.told = []
+
+    def on_sound(self, run):
+        pass
+
+    def on_mutant(self, row):
+        self.told.append(row.name)
+
+    def on_again(self, name, run):
+        self.told.append((name, run.scenario))
+
+
 def sit(tmp_path, mutants, outcomes, **options):
     runs = Runs(outcomes, options.pop("during", lambda name: None))
+    audience = options.pop("audience", Told())
     sitting = Sitting(mutants, tmp_path / "exam", **options)
-    return (*examine(sitting, make_run=runs), runs)
+    return (*examine(sitting, audience, runs), runs)
 
 
 def states(exam):
@@ -68,6 +87,62 @@ def test_only_a_fail_kills(tmp_path, outcome):
     exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("x", "one"): outcome})
     assert states(exam) == {"one": "undecided"}
     assert ("y", "one") in runs.made
+    assert runs.made.count(("x", "one")) == (2 if outcome == "INCONCLUSIVE" else 1)
+
+
+def test_what_could_not_be_judged_is_made_once_more_when_all_else_is_done(tmp_path):
+    outcomes = {("x", "one"): ["INCONCLUSIVE", "FAIL"], ("x", "two"): "FAIL"}
+    told = Told()
+    exam, _, runs = sit(
+        tmp_path, [mutant("one", "x", "y"), mutant("two", "x")], outcomes, audience=told
+    )
+    assert states(exam) == {"one": "killed", "two": "killed"}
+    assert exam.is_passed
+    assert runs.made[2:] == [("x", "one"), ("y", "one"), ("x", "two"), ("x", "one")]
+    assert told.told == ["two", ("one", "y"), "one"]
+    assert [run.before for run in exam.mutants[0].runs] == ["", "", "why"]
+    assert "made once more, alone, since they could not be judged: 1" in exam_markdown(exam)
+    document = json.loads((tmp_path / "exam" / DOCUMENT).read_text())
+    assert document["summary"]["again"] == 1
+    assert [row["name"] for row in document["mutants"]] == ["one", "two"]
+    assert not (tmp_path / "exam" / "one").exists()
+
+
+def test_only_what_could_not_be_judged_is_made_again_and_alone(tmp_path):
+    outcomes = {("x", name): ["INCONCLUSIVE", "PASS"] for name in ("one", "two")}
+    mutants = [mutant("one", "x", "y"), mutant("two", "x", "y")]
+    under_way, beside = [], []
+
+    class Counting(Runs):
+        def __call__(self, scenario, name, fidelity, folder, stop):
+            under_way.append(name)
+            beside.append(len(under_way) - 1)
+            try:
+                return super().__call__(scenario, name, fidelity, folder, stop)
+            finally:
+                under_way.remove(name)
+
+    runs = Counting(outcomes)
+    exam, _ = examine(Sitting(mutants, tmp_path / "exam", jobs=2), Told(), runs)
+    assert states(exam) == {"one": "survived", "two": "survived"}
+    assert sorted(runs.made[6:]) == [("x", "one"), ("x", "two")]
+    assert beside[6:] == [0, 0]
+
+
+def test_a_sound_driver_that_could_not_be_judged_gets_another_chance(tmp_path):
+    exam, _, runs = sit(
+        tmp_path,
+        [mutant("one", "x")],
+        {("x", NONE): ["INCONCLUSIVE", "PASS"], ("x", "one"): "FAIL"},
+    )
+    assert exam.is_passed
+    assert [(run.outcome, run.before) for run in exam.sound] == [("PASS", "why")]
+    assert runs.made == [("x", NONE), ("x", NONE), ("x", "one")]
+
+
+def test_runs_of_the_sound_driver_do_not_share_a_folder(tmp_path):
+    exam, _, _ = sit(tmp_path, [mutant("one", "x/one", "y")], {("x/one", "one"): "FAIL"})
+    assert len({run.folder for run in exam.sound}) == 2
 
 
 @pytest.mark.parametrize("outcome", ["FAIL", "INCONCLUSIVE", "HARNESS"])
