@@ -21,7 +21,7 @@ from harness.artifact.plan import message_bytes, plan
 from harness.artifact.run_dir import HostDir
 from harness.scenario.case import TrafficCase
 from harness.workload.pacer import Pacer
-from harness.workload.publisher_facts import begin_facts, note_stream
+from harness.workload.publisher_facts import begin_facts, note_stream, require_turned
 from harness.workload.stop import SubjectError
 
 
@@ -139,6 +139,7 @@ class Publisher:
         at, message = start % self._payload.size, self._payload
         if at + length > self._payload.size:
             message, at = message_bytes(self._payload, start, length), 0
+        turns = 0
         while True:
             position = publication.offer(message, at, length)
             if position > 0:
@@ -156,6 +157,8 @@ class Publisher:
                     f"found code {position}{f': {why}' if why else ''}"
                 )
             self._facts.admin_action_count += 1
+            turns += 1
+            require_turned(turns, self._facts.message_count, length)
 
     def close(self, host: HostDir, error: str) -> None:
         """Leave the publisher's files; `error` is what went wrong, or nothing."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.application import PublisherFacts
+from harness.artifact.application import PublisherFacts, SubscriberFacts
 from harness.artifact.recording import Recorded, RecorderFacts
 from harness.dissect import recorded_log
 from harness.dissect.recording_catalog import Recording
@@ -57,6 +57,8 @@ class _Story:
     "How often their archive was killed on order."
     is_full: bool
     "Whether all that the archive recorded leaves no room on its disk for one more file."
+    reader: SubscriberFacts | None
+    "Who read the same stream beside the archive, from the same driver."
 
 
 def recording_equals_published(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
@@ -83,7 +85,9 @@ def _story(evidence: Evidence, flow: TrafficCase, host: str) -> _Story | Missing
     planned, publisher, said, case = found
     own = [each for each in kept.catalog.recordings if each.stream_id == flow.stream_id]
     is_full = _is_full(case, host, kept)
-    return _Story(kept, planned, publisher, said, tuple(own), kills_of(case, host), is_full)
+    beside = evidence.subscriber(flow) if flow.to_host == host == flow.recorded else None
+    reader = beside if isinstance(beside, SubscriberFacts) else None
+    return _Story(kept, planned, publisher, said, tuple(own), kills_of(case, host), is_full, reader)
 
 
 def _is_full(case: Case, host: str, kept: KeptArchive) -> bool:
@@ -255,5 +259,25 @@ def _not_in_turn(story: _Story) -> _Offence | None:
             return _Offence(text, after.start_position)
     if last.stop_position != end and not (story.is_full and last.stop_position < end):
         text = f"recording {last.recording_id} stops at {last.stop_position}, the stream at {end}"
-        return _Offence(text, last.stop_position, stands=last.stop_position > end)
+        stands = last.stop_position > end or _was_left(story, last)
+        return _Offence(text, last.stop_position, stands=stands)
     return None
+
+
+def _was_left(story: _Story, recording: Recording) -> bool:
+    """Whether a recording stopped though its image lived on and its archive, too: that is no haste.
+
+    The reader beside it had the same image of the same driver, and had more of it; the archive told
+    of the stop, in good order, and was not killed.
+    """
+    reader, stop = story.reader, recording.stop_position
+    told = [each.stop_position for each in story.told.own_recordings]
+    return (
+        reader is not None
+        and not reader.parts
+        and reader.session_id == recording.session_id
+        and reader.join_position <= stop < reader.end_position
+        and not story.kills
+        and not story.told.error
+        and stop in told
+    )

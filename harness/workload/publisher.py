@@ -20,7 +20,7 @@ from harness.scenario.pace import FREE, PaceCase
 from harness.workload.options import SKIP_MESSAGE, Options
 from harness.workload.pacer import Pacer
 from harness.workload.progress import Progress
-from harness.workload.publisher_facts import begin_facts, note_stream
+from harness.workload.publisher_facts import begin_facts, note_stream, require_turned
 from harness.workload.start import Start
 from harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
 
@@ -111,6 +111,7 @@ class Publisher:
             message = self._payload
         else:
             message, at = message_bytes(self._payload, start, length), 0
+        turns = 0
         while True:
             position = publication.offer(message, at, length)
             if position > 0:
@@ -121,8 +122,10 @@ class Publisher:
                 self.progress.tell()
                 time.sleep(IDLE_S)
             elif position == result.ADMIN_ACTION:
-                # Again at once; but a broken log may answer so for ever.
+                # Again at once.
                 self.admin_action_count += 1
+                turns += 1
+                require_turned(turns, self.accepted_count, length)
                 self._stop.check()
             elif position == result.NOT_CONNECTED and self._waits_for_readers:
                 self.not_connected_count += 1

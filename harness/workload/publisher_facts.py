@@ -3,6 +3,20 @@
 from driver.client.publication import Publication
 from harness.artifact.application import PublisherFacts
 from harness.scenario.case import TrafficCase
+from harness.workload.stop import SubjectError
+
+ADMIN_ACTIONS_MAX = 10_000
+"""In a row. Who is told ADMIN_ACTION has turned the log to its next term, so the next offer finds
+room there or a limit: a log that answers so again and again is broken, on the slowest machine."""
+
+
+def require_turned(admin_action_count: int, message_count: int, length: int) -> None:
+    """Raise SubjectError where a log has answered one message so too often."""
+    if admin_action_count > ADMIN_ACTIONS_MAX:
+        raise SubjectError(
+            f"message {message_count} of {length} bytes: expected a position, found ADMIN_ACTION "
+            f"{admin_action_count} times in a row, limit {ADMIN_ACTIONS_MAX}"
+        )
 
 
 def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:

@@ -1,10 +1,11 @@
 """Recordings: a byte that is wrong, missing or too many is named, and so is a word not kept."""
 
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
+from harness.artifact.application import Part, SubscriberFacts
 from harness.artifact.frame_class import PAD
 from harness.artifact.recording import Recorded, RecorderFacts
 from harness.scenario.archive import DISK_OTHERS_BYTES
@@ -102,13 +103,49 @@ def test_an_entry_of_the_catalog_that_is_wrong_fails_it(made, field, value, said
     assert said in finding.text
 
 
-def test_a_recording_that_stops_early_fails_it_unless_the_host_was_too_slow(made):
-    early = made.frame_starts[-3]
-    made.stretches = [(0, early)]
-    finding = judged(made)
+def stops_early(made, **of_reader):
+    """The finding on a recording that lacks three frames, beside a reader with some facts."""
+    made.stretches = [(0, made.frame_starts[-3])]
+    path = made.write()
+    document = made.run.folder.host("b").subscriber(TRAFFIC).document
+    facts = SubscriberFacts.read(document)
+    assert facts is not None
+    replace(facts, **of_reader).write(document)
+    finding = look(path)
     assert finding.outcome is Outcome.FAIL
-    assert not finding.stands
-    assert f"stops at {early}, the stream at {made.run.log.end_position}" in finding.text
+    return finding
+
+
+def test_a_recording_that_stops_though_its_image_lived_on_fails_it_for_good(made):
+    finding = stops_early(made)
+    early, end = made.frame_starts[-3], made.run.log.end_position
+    assert f"stops at {early}, the stream at {end}" in finding.text
+    assert finding.stands
+
+
+def test_a_recording_that_stops_early_fails_it_unless_the_host_was_too_slow(made):
+    """Its reader had no more of the image, or another one: the host may have lost that image."""
+    early, end = made.frame_starts[-3], made.run.log.end_position
+    part = asdict(Part(SESSION_ID, 0, end, True, 0, 0))
+    for facts in (
+        {"end_position": early},
+        {"join_position": end},
+        {"session_id": SESSION_ID + 1},
+        {"parts": [part]},
+    ):
+        assert not stops_early(made, **facts).stands, facts
+
+
+def test_an_archive_that_was_ended_early_may_not_have_more(made):
+    early = made.frame_starts[-3]
+    made.error = "Stopped"
+    assert not stops_early(made).stands
+    made.told = [Recorded(0, SESSION_ID, 0, -1, early)]
+    assert not stops_early(made).stands
+
+
+def test_an_archive_that_was_killed_may_not_have_more(made):
+    assert not stops_early(killed(made)).stands
 
 
 def test_a_recording_that_begins_late_fails_it(made):

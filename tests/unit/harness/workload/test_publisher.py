@@ -8,6 +8,7 @@ import pytest
 from driver.logbuffer import publication_result as result
 from harness.artifact.plan import MessagePlan
 from harness.workload.publisher import Publisher
+from harness.workload.publisher_facts import ADMIN_ACTIONS_MAX
 from harness.workload.stop import GaveUp, Stop, Stopped, SubjectError
 
 PAYLOAD = np.arange(10, dtype=np.uint8)
@@ -109,3 +110,13 @@ def test_a_request_to_end_is_heard_while_nothing_is_taken(code):
     with pytest.raises(Stopped, match="SIGTERM"):
         make(stop=stop).send(publication)
     assert publication.taken == []
+
+
+def test_a_log_that_turns_for_ever_is_the_subjects_failure():
+    publisher = make()
+    codes = [result.ADMIN_ACTION] * (ADMIN_ACTIONS_MAX + 1)
+    with pytest.raises(SubjectError, match="found ADMIN_ACTION 10001 times in a row, limit 10000"):
+        publisher.send(ScriptedPublication(*codes))
+    patient, between = make(), [*codes[1:], 64, *codes[1:]]
+    patient.send(ScriptedPublication(*between))
+    assert patient.admin_action_count == 2 * ADMIN_ACTIONS_MAX
