@@ -142,7 +142,8 @@ def _sit(under_way: _UnderWay) -> None:
             under_way.audience.on_mutant(row)
     mutants = {each.name: each for each in under_way.sitting.mutants}
     for before in again:
-        under_way.audience.on_again(before.name, before.runs[-1])
+        for run in before.not_judged:
+            under_way.audience.on_again(before.name, run)
         for row in _as_ended([pool.submit(try_and_note, mutants[before.name], before)]):
             under_way.audience.on_mutant(row)
     exam.is_whole = True
