@@ -17,13 +17,13 @@ from pathlib import Path
 from harness.kernel import cache_root
 from harness.orchestrate import at_hand, compose_file, engine
 from harness.orchestrate.at_hand import CACHE_VARIABLE
+from harness.orchestrate.containers import CODE_IN_CONTAINER
 from harness.orchestrate.lab import MID, LabError
 from harness.orchestrate.state import NAME_PREFIX, LabState
 
 PROGRAM = ("python", "-m", "harness.orchestrate.at_hand")
 FOLDER = "kernels-of-containers"
 KERNELS_IN_CONTAINER = "/kernels"
-CLONE_IN_CONTAINER = "/windtunnel"
 
 Tell = Callable[[str], None]
 """Takes one line for a person."""
@@ -87,7 +87,7 @@ def _compile(client: engine.Client, source: str, user: str, tell: Tell) -> None:
         network_mode="none",
         environment={CACHE_VARIABLE: KERNELS_IN_CONTAINER},
         volumes={
-            str(compose_file.REPOSITORY): {"bind": CLONE_IN_CONTAINER, "mode": "ro"},
+            str(compose_file.REPOSITORY): {"bind": str(CODE_IN_CONTAINER), "mode": "ro"},
             source: {"bind": KERNELS_IN_CONTAINER, "mode": "rw"},
         },
         labels=engine.labels_of(owner),
