@@ -21,6 +21,7 @@ from harness.verdict.damage import Damage, payload_damage
 from harness.verdict.evidence import Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.losses import OnTheWay, frame_index, lost_on_the_way
+from harness.verdict.replaying import was_cut_short
 from harness.verdict.stretch import late_join
 
 COVERED = "positions_covered"
@@ -101,7 +102,8 @@ def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     reached = int(seen.starts[-1] + seen.spans[-1]) if len(frames) else join
     if reached < end:
         text = f"covered from {join} up to position {reached} only, of {end}"
-        return failed(COVERED, text, traffic.id, evidence=where, position=reached)
+        stands = was_cut_short(evidence, traffic)
+        return failed(COVERED, text, traffic.id, evidence=where, position=reached, stands=stands)
     facts = {"frames": len(frames), "filled_gaps": int(seen.filled.sum())}
     text = f"positions {join} to {end} are covered once, by {len(frames)} frames"
     return passed(COVERED, text, traffic.id, evidence=where, facts=facts)

@@ -1,7 +1,8 @@
 """What subscribers were given: all of it, once, in order, intact.
 
 Judged from the delivered bytes alone, against the plan; so a violation stands whatever gate is
-broken, except for messages that are merely not there yet.
+broken, except for messages that are merely not there yet. Of a replay that its archive has ended
+nothing more will come.
 """
 
 from dataclasses import replace
@@ -15,6 +16,7 @@ from harness.verdict.damage import payload_damage, repaired
 from harness.verdict.evidence import Delivered, Evidence, Planned
 from harness.verdict.finding import Finding, Missing, could_not_look, failed, passed, together
 from harness.verdict.losses import lost_on_the_way
+from harness.verdict.replaying import was_cut_short
 from harness.verdict.stretch import late_join
 
 ONCE = "delivered_once"
@@ -56,7 +58,10 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
         missing = planned.plan.count - count
         position = _message_start(planned, count)
         text = f"message {count} (position {position}) and all {missing - 1} after it never arrived"
-        return failed(ONCE, text, traffic.id, evidence=where, message=count, position=position)
+        stands = was_cut_short(evidence, traffic)
+        return failed(
+            ONCE, text, traffic.id, evidence=where, message=count, position=position, stands=stands
+        )
     text = f"{count} messages, {planned.plan.total_bytes} bytes, each once and in order"
     return passed(ONCE, text, traffic.id, evidence=where)
 

@@ -27,6 +27,20 @@ from tests.unit.harness.verdict.made_run import (
 SEGMENT = 2 * TERM_LENGTH
 
 
+def descriptor(number, start, stop, **changes):
+    """What a catalog says of a recording of the run's stream, but for what is changed."""
+    fields = {
+        "control_session_id": 1, "correlation_id": 2, "recording_id": number,
+        "start_timestamp": 3, "stop_timestamp": 4, "start_position": start,
+        "stop_position": stop, "initial_term_id": INITIAL_TERM_ID,
+        "segment_file_length": SEGMENT, "term_buffer_length": TERM_LENGTH,
+        "mtu_length": MTU, "session_id": SESSION_ID, "stream_id": STREAM_ID,
+        "stripped_channel": "aeron:udp", "original_channel": "aeron:udp",
+        "source_identity": "a",
+    }  # fmt: skip
+    return RecordingDescriptor(**{**fields, **changes})
+
+
 class MadeRecordings:
     """What an archive on host b keeps of the run's stream; change it, then `write`."""
 
@@ -55,7 +69,7 @@ class MadeRecordings:
         files.archive.mkdir(parents=True)
         with CatalogWriter.create(files.archive) as catalog:
             for number, (start, stop) in enumerate(self.stretches):
-                catalog.add(self._descriptor(number, start, stop))
+                catalog.add(descriptor(number, start, stop, **self.changes))
         for number, (start, stop) in enumerate(self.stretches):
             self._write_files(number, start, stop)
         told = self.told
@@ -68,18 +82,6 @@ class MadeRecordings:
         facts = RecorderFacts(STREAM_ID, START_NS, START_NS, self.error, rows)
         facts.write(files.recorder(TRAFFIC).document)
         return path
-
-    def _descriptor(self, number, start, stop):
-        fields = {
-            "control_session_id": 1, "correlation_id": 2, "recording_id": number,
-            "start_timestamp": 3, "stop_timestamp": 4, "start_position": start,
-            "stop_position": stop, "initial_term_id": INITIAL_TERM_ID,
-            "segment_file_length": SEGMENT, "term_buffer_length": TERM_LENGTH,
-            "mtu_length": MTU, "session_id": SESSION_ID, "stream_id": STREAM_ID,
-            "stripped_channel": "aeron:udp", "original_channel": "aeron:udp",
-            "source_identity": "a",
-        }  # fmt: skip
-        return RecordingDescriptor(**{**fields, **self.changes})
 
     def file(self, number, base):
         return self.run.folder.host("b").archive / f"{number}-{base}.rec"
