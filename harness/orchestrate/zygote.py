@@ -66,6 +66,8 @@ class Zygote:
                 # Both sides do this, so that it is done whoever is looked at first.
                 with contextlib.suppress(OSError):
                     os.setpgid(pid, pid)
+                # A number that was another's: what became of that one is nobody's affair any more.
+                self._codes.pop(pid, None)
                 answer: Message = {"pid": pid}
             elif wanted["do"] == "poll":
                 answer = {"code": self._poll(wanted["pid"])}

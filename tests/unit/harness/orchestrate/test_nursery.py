@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import numba
 import pytest
 
 from harness.middlebox import prf
-from harness.orchestrate import nursery
+from harness.orchestrate import nursery, zygote
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.namespaces import environment
 from harness.orchestrate.privileges import REPOSITORY
@@ -134,6 +135,31 @@ def test_an_answer_that_nobody_took_is_passed_over(family, start):
     assert start("exit", "5").wait(WAIT_S) == 5
 
 
+def test_a_number_that_the_kernel_gives_again_has_the_end_of_its_last_process(monkeypatch):
+    """Within hours of runs the numbers come round: the killed one's end must not be told of it."""
+    statuses = iter([signal.SIGKILL, 5 << 8])
+    monkeypatch.setattr(os, "fork", lambda: 4711)
+    monkeypatch.setattr(os, "setpgid", lambda pid, group: None)
+    monkeypatch.setattr(os, "waitpid", lambda pid, options: (pid, next(statuses)))
+    monkeypatch.setattr(zygote.group, "has_ended", lambda pid: True)
+    monkeypatch.setattr(zygote.group, "kill", lambda pid: None)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        for number, request in enumerate(2 * ["spawn", "poll", "poll"]):
+            ours.send(json.dumps({"do": request, "pid": 4711, "id": number}).encode())
+        ours.shutdown(socket.SHUT_WR)
+        assert zygote.Zygote(theirs, ()).serve() is None
+        answers = [json.loads(ours.recv(zygote.MESSAGE_BYTES_MAX)) for _ in range(6)]
+    assert [each.get("code") for each in answers] == [
+        None,
+        -signal.SIGKILL,
+        -signal.SIGKILL,
+        None,
+        5,
+        5,
+    ]
+
+
 def test_kernels_that_were_kept_are_loaded_once_for_all(family):
     prf.draw(1, 2, 3, 4, 5)
     count = family.ask({"do": "warm"})["count"]
@@ -150,7 +176,7 @@ def test_other_programs_and_other_interpreters_are_not_forked():
 HARNESS = f"""
 import sys, time
 from pathlib import Path
-from harness.orchestrate import nursery
+from harness.orchestrate import nursery, zygote
 from harness.orchestrate.namespaces import environment
 nursery.FAMILIES[{PROGRAM!r}] = ()
 nursery.OURS = ({PROGRAM!r},)
