@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.artifact.held_log import IMAGES, PUBLICATIONS
-from harness.dissect.flow import positions
 from harness.dissect.frames import Frames
 from harness.dissect.layout import FLAG_END_OF_STREAM
 from harness.scenario.case import TrafficCase
@@ -36,8 +35,8 @@ def eos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
         evidence.name_of(evidence.folder.capture(host))
         for host in (traffic.from_host, traffic.to_host)
     )
-    told, told_at = _ends_told(wire, wire.beats_sent)
-    heard, _ = _ends_told(wire, wire.beats_arrived)
+    told, told_at = wire.ends_told(wire.beats_sent)
+    heard, _ = wire.ends_told(wire.beats_arrived)
     more: dict[str, Any] = {"facts": {"sent": len(told), "arrived": len(heard), "end": end}}
     offence = _told_wrong(wire, told, told_at, end)
     if offence is not None:
@@ -68,12 +67,6 @@ def eos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
         "and the subscriber stopped there"
     )
     return passed(EOS, text, traffic.id, evidence=(near, far), **more)
-
-
-def _ends_told(wire: Wire, beats: Frames) -> tuple[Frames, NDArray[np.int64]]:
-    """The heartbeats that tell the end of the stream, and where."""
-    told = beats[(beats["flags"] & FLAG_END_OF_STREAM) != 0]
-    return told, positions(told, wire.facts.initial_term_id, wire.facts.term_length)
 
 
 def _told_wrong(

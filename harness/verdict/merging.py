@@ -12,7 +12,6 @@ of the merge may be filled without the link.
 
 import numpy as np
 
-from harness.artifact.frame_class import SM
 from harness.scenario import archive_sense
 from harness.scenario.case import TrafficCase
 from harness.verdict.evidence import Evidence
@@ -44,7 +43,7 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if merged >= end:
         text = f"the reader left its replay at {merged}, where the stream had ended"
         return failed(MERGED, text, traffic.id, evidence=where, position=merged)
-    alone = merged + _window_bytes(wire)
+    alone = merged + wire.widest_window_bytes()
     if alone >= end:
         why = f"merged at {merged} of {end}, and the replay may have brought all up to {alone}"
         return could_not_look(MERGED, Missing("what the link alone brought", why), traffic.id)
@@ -56,12 +55,6 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
     text = f"left the replay at {merged}; the link brought all from {alone} to the end at {end}"
     facts = {"merged_position": merged, "live_bytes": end - alone}
     return passed(MERGED, text, traffic.id, evidence=where, facts=facts)
-
-
-def _window_bytes(wire: Wire) -> int:
-    """The widest window that the reader's host has told a sender."""
-    told = wire.answering[wire.answering["frame_type"] == SM]["window_bytes"]
-    return int(told.max(initial=0))
 
 
 def _reached(wire: Wire, port: int, position: int) -> int:

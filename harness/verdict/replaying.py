@@ -11,9 +11,7 @@ for the first time than its reader's window, and what was still to be sent when 
 without a new status message. A replay that is revoked was not ended: its archive could not go on.
 """
 
-from harness.artifact.frame_class import SM
-from harness.dissect.flow import positions
-from harness.dissect.layout import FLAG_END_OF_STREAM, FLAG_REVOKED
+from harness.dissect.layout import FLAG_REVOKED
 from harness.scenario.case import Case, TrafficCase
 from harness.verdict.evidence import Evidence
 from harness.verdict.exit_codes import ORDERLY_EXIT_CODES
@@ -48,23 +46,19 @@ def _archive_lived(evidence: Evidence, case: Case, host: str) -> bool:
     manifest = evidence.manifest
     if isinstance(manifest, Missing) or any(each.host == host for each in case.events):
         return False
-    archives = [each for each in manifest.processes if each.name == f"{host}/archive"]
-    return bool(archives) and all(
-        each.asked and each.exit_code in ORDERLY_EXIT_CODES for each in archives
+    return any(
+        each.name == f"{host}/archive" and each.asked and each.exit_code in ORDERLY_EXIT_CODES
+        for each in manifest.processes
     )
 
 
 def _ended_while_heard(wire: Wire, stop_position: int) -> bool:
     """Whether heartbeats told an end before a position, and status messages came until then."""
-    facts = wire.facts
-    told = wire.beats_sent[(wire.beats_sent["flags"] & FLAG_END_OF_STREAM) != 0]
-    if not len(told) or (told["flags"] & FLAG_REVOKED).any():
-        return False
-    if positions(told, facts.initial_term_id, facts.term_length).max() >= stop_position:
+    told, told_at = wire.ends_told(wire.beats_sent)
+    if not len(told) or (told["flags"] & FLAG_REVOKED).any() or told_at.max() >= stop_position:
         return False
     heard_ns = int(told["time_ns"].min()) - HEARD_NS
     is_new = ~wire.resent() & (wire.sent.frames["time_ns"] >= heard_ns)
     sent_bytes = int((wire.sent.ends - wire.sent.starts)[is_new].sum())
-    windows = wire.answering[wire.answering["frame_type"] == SM]["window_bytes"]
     # What lies in the log when a publication is closed is sent yet, a term of it at most.
-    return sent_bytes > int(windows.max(initial=0)) + facts.term_length
+    return sent_bytes > wire.widest_window_bytes() + wire.facts.term_length

@@ -28,6 +28,7 @@ from harness.dissect.flow import (
     positions,
 )
 from harness.dissect.frames import FRAME_ALIGNMENT, Frames
+from harness.dissect.layout import FLAG_END_OF_STREAM
 from harness.dissect.pcap import Capture, sent_by
 from harness.dissect.route import between
 from harness.scenario.case import Case, TrafficCase
@@ -76,6 +77,16 @@ class Wire:
     def nak_positions(self, naks: Frames) -> NDArray[np.int64]:
         """Position of the first byte that each NAK asks for."""
         return positions(naks, self.facts.initial_term_id, self.facts.term_length)
+
+    def ends_told(self, beats: Frames) -> tuple[Frames, NDArray[np.int64]]:
+        """The heartbeats that tell the end of the stream, and where."""
+        told = beats[(beats["flags"] & FLAG_END_OF_STREAM) != 0]
+        return told, positions(told, self.facts.initial_term_id, self.facts.term_length)
+
+    def widest_window_bytes(self) -> int:
+        """The widest window that the reader's host has told a sender."""
+        told = self.answering[self.answering["frame_type"] == SM]["window_bytes"]
+        return int(told.max(initial=0))
 
     def resent(self) -> NDArray[np.bool_]:
         """Which of the sent frames had been sent before."""

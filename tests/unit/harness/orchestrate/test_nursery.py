@@ -176,7 +176,7 @@ def test_other_programs_and_other_interpreters_are_not_forked():
 HARNESS = f"""
 import sys, time
 from pathlib import Path
-from harness.orchestrate import nursery, zygote
+from harness.orchestrate import nursery
 from harness.orchestrate.namespaces import environment
 nursery.FAMILIES[{PROGRAM!r}] = ()
 nursery.OURS = ({PROGRAM!r},)
