@@ -169,7 +169,10 @@ class Round:
             )
             for host in (SENDER, RECEIVER)
         ]
-        self._await(captures, sniffer.READY)
+        self._await(captures, lambda line: sniffer.READY in line)
+        for each in captures:
+            each.process.tell(sniffer.ASK)
+        self._await(captures, sniffer.is_answer)
 
     def _start(self) -> None:
         lab, folder = self._lab, self._folder
@@ -187,8 +190,8 @@ class Round:
         sink = self._spawn(
             "sink", RECEIVER, self._probe("sink", RECEIVER), folder.path / "sink.log"
         )
-        self._await([relay], subject.READY)
-        self._await([sink], probe.READY)
+        self._await([relay], lambda line: subject.READY in line)
+        self._await([sink], lambda line: probe.READY in line)
 
     def _send(self, role: str, packets: int, packets_per_s: int) -> Watched:
         options = [
@@ -211,10 +214,8 @@ class Round:
         self._watched.append(watched)
         return watched
 
-    def _await(self, waiting: list[Watched], word: str) -> None:
-        watch.wait_until_ready(
-            waiting, lambda line: word in line, wanted=self._watched, timeout_s=READY_TIMEOUT_S
-        )
+    def _await(self, waiting: list[Watched], ready: Callable[[str], bool]) -> None:
+        watch.wait_until_ready(waiting, ready, wanted=self._watched, timeout_s=READY_TIMEOUT_S)
 
     def _end(self, *roles: str) -> None:
         ended = [each for each in self._watched if each.role in roles]

@@ -11,6 +11,10 @@ The kernel hands packets over in blocks, a full one at once and a partial one af
 capture must be left alone after the last packet until it says that it has taken all that its
 filter received, or it misses the end. The last packets may lie in two blocks, of which the second
 is handed over a second after the first: what still takes packets is left alone.
+
+tcpdump listens to the interface before it gives the kernel its filter. What comes in between counts
+as received by filter, whatever it is, and ARP or the like is never taken: no packet was lost. So a
+capture is asked once before anything is sent, and what is missing each time is not one of ours.
 """
 
 from __future__ import annotations
@@ -57,6 +61,11 @@ def command(interface: str, file: str) -> list[str]:
 _SO_FAR = re.compile(r"(\d+) packets? captured, (\d+) packets? received by filter")
 
 
+def is_answer(line: str) -> bool:
+    """Whether a line of the log answers `ASK`."""
+    return _SO_FAR.search(line) is not None
+
+
 class Settling:
     """Whether a capture may be ended; hears what it answers when it is asked how far it is."""
 
@@ -88,14 +97,17 @@ def statistics(log: str) -> CaptureFacts | None:
     """Read the closing statistics from what tcpdump printed, or None if it did not get so far.
 
     A packet that tcpdump's filter received and that it never wrote counts as dropped: it was still
-    in the kernel's buffer at the end.
+    in the kernel's buffer at the end. One that was missing whenever the capture was asked, the
+    first time before anything was sent, had come before the filter stood and was none for it.
     """
     found = {what: int(count) for count, what in _STATISTICS.findall(log)}
     if not found.keys() >= REQUIRED:
         return None
     captured = found["captured"]
     by_interface = found.get("dropped by interface", 0)
-    unread = max(0, found["received by filter"] - captured)
+    missing = [int(received) - int(taken) for taken, received in _SO_FAR.findall(log)]
+    unfiltered = max(0, min(missing, default=0))
+    unread = max(0, found["received by filter"] - captured - unfiltered)
     return CaptureFacts(
         received=captured, dropped_by_kernel=max(found["dropped by kernel"], unread) + by_interface
     )

@@ -149,11 +149,15 @@ class Run:
             text = self.lab.read(host, "/proc/net/snmp").decode()
             self._snmp_before[host] = udp_lines(text)
         self._await("captures", captures, lambda line: sniffer.READY in line)
+        for each in captures:
+            each.process.tell(sniffer.ASK)
         self._await("the relay", [relay], _says_ready)
         self._change_weather()
         for driver, sampler in zip(drivers, samplers, strict=True):
             sampler.speaks_for = driver
         self._await("drivers", samplers, _says_ready)
+        # Nothing of ours has been sent: what is missing now came before the filter stood.
+        self._await("captures", captures, sniffer.is_answer)
         kept = [self.crew.start_archive(each) for each in self.order.scenario.archives]
         self._await("archives", kept, archives.says_ready)
 

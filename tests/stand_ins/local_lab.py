@@ -19,8 +19,11 @@ def saying(words: str) -> str:
     return f"trap 'exit 0' TERM; echo {words}; while :; do sleep 0.02; done"
 
 
+NOTHING_SO_FAR = "tcpdump: 0 packets captured, 0 packets received by filter"
+"""What a capture answers when it is asked before anything was sent."""
+
 PROGRAMS = {
-    "capture": saying("listening on eth0"),
+    "capture": f"trap 'echo {NOTHING_SO_FAR}' USR1; " + saying("listening on eth0"),
     "relay": saying("ready left=l right=r"),
     "sampler": saying("ready"),
     "driver": saying("up"),

@@ -117,6 +117,36 @@ def test_a_packet_left_in_the_buffer_is_a_dropped_one():
     )
 
 
+def test_what_came_before_the_filter_stood_is_no_lost_packet():
+    """As an ARP request did in a container: 1 received, and not for the filter."""
+    first, end = so_far(0, 2) + "\n", END.replace("1200 packets r", "1202 packets r")
+    assert sniffer.statistics(LISTENING + first + end) == CaptureFacts(1200, 0)
+    late = so_far(1_190, 1_202) + "\n" + so_far(1_200, 1_202) + "\n"
+    assert sniffer.statistics(LISTENING + first + late + end) == CaptureFacts(1200, 0)
+
+
+def test_a_packet_left_in_the_buffer_is_a_dropped_one_whatever_came_before_the_filter():
+    end = END.replace("1200 packets r", "1203 packets r")
+    late = so_far(1_200, 1_203) + "\n"
+    for missing, dropped in ((0, 3), (1, 2), (2, 1)):
+        first = so_far(0, missing) + "\n"
+        assert sniffer.statistics(LISTENING + first + end) == CaptureFacts(1200, dropped)
+        assert sniffer.statistics(LISTENING + first + late + end) == CaptureFacts(1200, dropped)
+
+
+def test_what_comes_before_the_filter_and_is_taken_in_time_excuses_nothing():
+    told = f"{so_far(0, 3)}\n{so_far(5, 5)}\n{so_far(1_200, 1_201)}\n"
+    end = END.replace("1200 packets r", "1201 packets r")
+    assert sniffer.statistics(LISTENING + told + end) == CaptureFacts(1200, 1)
+
+
+def test_knows_an_answer():
+    assert sniffer.is_answer(so_far(0, 0))
+    assert sniffer.is_answer(so_far(1, 1))
+    assert not sniffer.is_answer(LISTENING)
+    assert not any(sniffer.is_answer(line) for line in END.splitlines())
+
+
 def test_drops_of_the_interface_are_counted_as_well():
     text = END.replace("0 packets d", "2 packets d") + "5 packets dropped by interface\n"
     assert sniffer.statistics(text) == CaptureFacts(1200, 7)

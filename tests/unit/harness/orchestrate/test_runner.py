@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.artifact.host_facts import CaptureFacts
 from harness.artifact.manifest import Manifest
 from harness.artifact.run_dir import RunDir
 from harness.artifact.suite import Suite
@@ -452,6 +453,25 @@ def test_captures_are_ended_as_soon_as_they_have_taken_all(bench, monkeypatch):
     folder = RunDir(result.runs[0].run_dir)
     for host in ("a", "b"):
         assert "tcpdump: 3 packets captured" in folder.capture_log(host).read_text()
+
+
+SURPRISED = """
+trap 'echo 0 packets captured; echo 1 packet received by filter; echo 0 packets dropped by kernel
+      exit 0' TERM
+trap 'echo "tcpdump: 0 packets captured, 1 packet received by filter"' USR1
+echo listening on eth0
+while :; do sleep 0.01; done
+"""
+
+
+def test_a_capture_is_asked_what_came_before_its_filter_before_anything_is_sent(bench):
+    both = "$(grep -l 'tcpdump: 0' runs/*/*/captures/?.log | wc -l)"
+    subscriber = f"[ {both} = 2 ] || exit 9; {local_lab.PROGRAMS['subscriber']}"
+    result = bench.run(programs={"capture": SURPRISED, "subscriber": subscriber})
+    assert bench.manifest(result).complete
+    folder = RunDir(result.runs[0].run_dir)
+    for host in ("a", "b"):
+        assert CaptureFacts.read(folder.capture_statistics(host)) == CaptureFacts(0, 0)
 
 
 def test_a_capture_that_never_says_so_is_waited_for_no_longer_than_it_can_take(bench, monkeypatch):

@@ -1,0 +1,73 @@
+"""A capture on an interface that is never silent: what it says it lost, somebody had sent."""
+
+import sys
+import time
+
+import pytest
+
+from harness.artifact.host_facts import CaptureFacts
+from harness.capture import sniffer
+from harness.orchestrate import privileges
+from harness.orchestrate.watch import Watched, wait_until_ready
+from tests.netns.test_namespaces import WAIT_S, lab, say, wait_for  # noqa: F401
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        bool(privileges.missing()), reason="no right to make network namespaces: run as root"
+    ),
+]
+CAPTURES = 5
+"""A frame in the millisecond before the filter stands is likely in one of them, not certain."""
+DATAGRAMS = 100
+
+CRIES = """
+import socket, sys, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind((sys.argv[1], 0))
+frame = b"\\xff" * 6 + b"\\x02" + bytes(5) + b"\\x08\\x06" + bytes(46)
+while True:
+    s.send(frame)
+    time.sleep(1e-5)
+"""
+"""Frames that are no UDP, for ever."""
+
+SENDS = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(int(sys.argv[2])):
+    s.sendto(b"x", (sys.argv[1], 9))
+"""
+
+
+def test_no_packet_is_lost_where_others_come_before_the_filter_stands(lab, tmp_path):  # noqa: F811
+    interface = lab.interface("a")
+    cries = [sys.executable, "-c", CRIES, interface]
+    crier = lab.spawn("a", cries, log=tmp_path / "cries.log")
+    for index in range(CAPTURES):
+        file, log = tmp_path / f"{index}.pcap", tmp_path / f"{index}.log"
+        process = lab.spawn("a", sniffer.command(interface, str(file)), log=log)
+        capture = Watched("a/capture", process, "capture", log)
+
+        def wait(ready, capture=capture):
+            wait_until_ready([capture], ready, wanted=[], timeout_s=WAIT_S)
+
+        wait(lambda line: sniffer.READY in line)
+        process.tell(sniffer.ASK)
+        wait(sniffer.is_answer)
+        sends = [sys.executable, "-c", SENDS, lab.address("b"), str(DATAGRAMS)]
+        say(lab, "a", tmp_path, *sends)
+        settling = sniffer.Settling(time.monotonic())
+
+        def is_over(process=process, capture=capture, settling=settling):
+            process.tell(sniffer.ASK)
+            for line in capture.new_lines():
+                settling.hear(line, time.monotonic())
+            return settling.is_over(time.monotonic())
+
+        wait_for(is_over)
+        process.terminate()
+        assert process.wait(WAIT_S) == 0
+        assert sniffer.statistics(log.read_text()) == CaptureFacts(DATAGRAMS, 0), log.read_text()
+    crier.terminate()
+    assert crier.wait(WAIT_S) is not None
