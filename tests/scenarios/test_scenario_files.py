@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from driver.logbuffer.frame import HEADER_LENGTH
+from driver.logbuffer.tail import framed_length
 from harness.scenario.case import Payload, resolve
 from harness.scenario.loader import load_scenario
 from harness.verdict.registry import CHECKS
@@ -12,6 +14,8 @@ from harness.verdict.registry import CHECKS
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = sorted(FOLDER.rglob("*.yaml"))
 MAIN = {"loss/reliable-2pct", "loss/unreliable-2pct", "reorder/reliable-swap-and-hold"}
+WINDOW_BYTES = 128 * 1024
+"""A receiver's, unless it is asked for another."""
 PAYLOAD = Payload(path="payload.bin", sha256="0" * 64, length_bytes=1)
 
 
@@ -51,6 +55,16 @@ def test_readme_speaks_of_every_act_and_type_used(file):
     words = {fault.action for fault in case.faults}
     words |= {name for fault in case.faults for name in fault.frame_types}
     assert [word for word in words if not re.search(rf"`{word}\b", readme)] == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_no_padding_carries_a_sender_out_of_the_reach_of_a_reader_that_is_held_back(file):
+    """A status message from more than half a term behind the sender is refused, as Aeron does."""
+    case = case_of(file)
+    for traffic in case.traffic if case.events else ():
+        window = min(traffic.receiver_window_bytes or WINDOW_BYTES, traffic.term_length // 2)
+        padding = framed_length(traffic.longest_bytes, traffic.mtu - HEADER_LENGTH)
+        assert window + padding < traffic.term_length // 2, traffic.id
 
 
 def test_the_main_scenarios_are_there():
