@@ -54,6 +54,8 @@ class Wire:
     "The sending host's capture file; `sent.frames['at']` are offsets into it."
     sent: Stretch
     arrived: Stretch
+    forged: Stretch
+    "What reached the subscriber's host in the publisher's name though nobody had sent it so."
     beats_sent: Frames
     "Heartbeats as they left the publisher's host."
     beats_arrived: Frames
@@ -139,6 +141,7 @@ def _wire(
         known |= _pairs(_stretch(frames[between(frames, address, subscriber)], facts))
         came |= sent_by(far_frames, address)
     arrived = far_frames[came]
+    genuine, forged = _parted(_stretch(arrived, facts), known)
     beats = heartbeats(arrived)
     readers = np.zeros(len(near_frames), dtype=np.bool_)
     for host in traffic.subscribers:
@@ -147,7 +150,8 @@ def _wire(
         facts=facts,
         sender_buf=near.buf,
         sent=stretch,
-        arrived=_genuine(_stretch(arrived, facts), known),
+        arrived=genuine,
+        forged=forged,
         beats_sent=heartbeats(sent),
         beats_arrived=beats,
         heartbeats_arrived=positions(beats, facts.initial_term_id, facts.term_length),
@@ -169,16 +173,18 @@ def _pairs(sent: Stretch) -> set[tuple[int, int]]:
     return {*zip(sent.starts.tolist(), sent.ends.tolist(), strict=True)}
 
 
-def _genuine(arrived: Stretch, known: set[tuple[int, int]]) -> Stretch:
-    """What the publisher's host has sent: without forged frames, and what damage has displaced.
+def _parted(arrived: Stretch, known: set[tuple[int, int]]) -> tuple[Stretch, Stretch]:
+    """What the publisher's host has sent; and forged frames, and what damage has displaced.
 
     A frame is known by where it begins and how long it says that it is.
     """
     pairs = zip(arrived.starts.tolist(), arrived.ends.tolist(), strict=True)
     is_known = np.fromiter((pair in known for pair in pairs), np.bool_, len(arrived.starts))
-    if is_known.all():
-        return arrived
-    return Stretch(arrived.frames[is_known], arrived.starts[is_known], arrived.ends[is_known])
+    return _picked(arrived, is_known), _picked(arrived, ~is_known)
+
+
+def _picked(stretch: Stretch, which: NDArray[np.bool_]) -> Stretch:
+    return Stretch(stretch.frames[which], stretch.starts[which], stretch.ends[which])
 
 
 def _feedback(frames: Frames) -> Frames:

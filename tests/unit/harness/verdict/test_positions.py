@@ -1,5 +1,8 @@
 """The judge of counters: positions rise, are backed by the wire, and end where the stream ends."""
 
+import struct
+from dataclasses import replace
+
 import pytest
 
 from harness.verdict.evidence import Evidence
@@ -10,7 +13,16 @@ from harness.verdict.positions import (
     rcv_pos_monotonic,
     rcv_pos_reaches_end,
 )
-from tests.unit.harness.verdict.made_run import COUNTERS, STEP_NS, MadeRun, make_run
+from tests.unit.harness.verdict.made_run import (
+    COUNTERS,
+    INITIAL_TERM_ID,
+    SESSION_ID,
+    STEP_NS,
+    STREAM_ID,
+    TERM_LENGTH,
+    MadeRun,
+    make_run,
+)
 
 POSITIONS = ["snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"]
 STREAM_CHECKS = [rcv_pos_reaches_end, rcv_pos_monotonic, rcv_hwm_from_wire]
@@ -56,6 +68,44 @@ def test_a_position_that_does_not_end_at_the_end_is_named(run, name, lie):
     finding = look(rcv_pos_reaches_end, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
     assert f"{name} at {host_of(name)} ended at {value}" in finding.text
+
+
+def forge(run, begins_bytes_before_end, ends_bytes_after_end):
+    """A frame that nobody sent comes after all that was, for a place around the end."""
+    last = [each for each in run.packets["b"] if each.kind == "DATA"][-1]
+    term_id, offset = divmod(run.log.end_position - begins_bytes_before_end, TERM_LENGTH)
+    length = begins_bytes_before_end + ends_bytes_after_end
+    header = struct.pack("<iBBHii", length, 0, 0xC0, 1, offset, SESSION_ID)
+    header += struct.pack("<iiq", STREAM_ID, INITIAL_TERM_ID + term_id, 0)
+    payload = header + bytes(length - len(header))
+    run.packets["b"].append(replace(last, time_ns=last.time_ns + 1, payload=payload))
+
+
+@pytest.mark.parametrize("begins_bytes_before_end", [32, 2048])
+def test_rcv_hwm_may_end_where_a_frame_forged_across_the_end_did(run, begins_bytes_before_end):
+    """A receiver counts for rcv-hwm what has come, though its place is taken. As Aeron 1.53."""
+    forge(run, begins_bytes_before_end, 96)
+    assert look(rcv_pos_reaches_end, run).outcome is Outcome.PASS
+    change(run, "rcv-hwm", -1, run.log.end_position + 96)
+    assert look(rcv_pos_reaches_end, run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("name", ["snd-pos", "rcv-pos", "sub-pos"])
+def test_a_forged_frame_moves_the_end_of_no_other_position(run, name):
+    forge(run, 32, 96)
+    change(run, name, -1, run.log.end_position + 96)
+    assert look(rcv_pos_reaches_end, run).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("begins", "ends"), [(0, 96), (-96, 192), (64, 0), (32, 64), (32, 128)])
+def test_rcv_hwm_beyond_the_end_is_named_unless_a_forged_frame_from_inside_ended_there(
+    run, begins, ends
+):
+    forge(run, begins, ends)
+    value = run.log.end_position + 96
+    change(run, "rcv-hwm", -1, value)
+    finding = look(rcv_pos_reaches_end, run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
 
 
 @pytest.mark.parametrize("check", STREAM_CHECKS)
