@@ -19,6 +19,8 @@ from harness.scenario.pace import pace_line
 from harness.scenario.units import format_bytes, format_duration
 
 _SAMPLES = 4096
+WINDOW_DEFAULT = 128 * 1024
+"""A receiver's, unless it is asked for another. Source: Aeron 1.53, the same in both drivers."""
 
 
 def expected_data_frames(traffic: TrafficCase) -> float:
@@ -45,6 +47,21 @@ def expected_faults(case: Case, fault: FaultCase) -> float:
                 frames /= 1 - min(_loss(case, forward), 0.99)
             total += frames * fault.share
     return total
+
+
+def runs_out_of_reach(traffic: TrafficCase) -> bool:
+    """Whether padding can carry the sender so far that it refuses a held-back reader's answers.
+
+        reader's position |----- window -----|-- padding -->|  sender's position
+                          |<---- half a term ---->|  a status message from further behind is refused
+
+    Padding is as long as a message that found no room in its term, and may pass the window's end.
+    """
+    half = traffic.term_length // 2
+    window = min(traffic.receiver_window_bytes or WINDOW_DEFAULT, half)
+    whole, rest = divmod(traffic.longest_bytes, traffic.mtu - HEADER_LENGTH)
+    last = -(-(rest + HEADER_LENGTH) // ALIGNMENT) * ALIGNMENT if rest else 0
+    return window + whole * traffic.mtu + last > half
 
 
 def explain(case: Case) -> str:
@@ -77,6 +94,9 @@ def _lines(case: Case) -> Iterator[str]:
     for traffic in case.traffic:
         yield ""
         yield from _traffic_lines(traffic)
+        if case.events and runs_out_of_reach(traffic):
+            yield "  window and padding exceed half a term: a reader that an event holds back"
+            yield "  for 5 s may count as gone; a narrower rcv-wnd prevents that"
     yield ""
     yield "faults, first match decides"
     if not case.faults:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from driver.logbuffer.tail import framed_length
 from harness.scenario.case import Payload, resolve
 from harness.scenario.explain import explain
 from harness.scenario.host_event import ALL, EventCase, TimeoutsCase
@@ -51,6 +52,34 @@ def test_a_kill_is_what_the_case_has_and_begins_a_session():
         "AERON_CLIENT_LIVENESS_TIMEOUT": "3000000000ns",
         "AERON_DRIVER_TIMEOUT": "4000",
     }
+
+
+def held_back(**changes):
+    """A case in which something befalls a host, its stream changed."""
+    case = case_of(PAUSE % ("driver", "delivered: 512KiB", "800ms"))
+    return case.model_copy(update={"traffic": (case.traffic[0].model_copy(update=changes),)})
+
+
+@pytest.mark.parametrize("longest_bytes", [1, 1375, 1376, 1377, 2752, 8000])
+@pytest.mark.parametrize("beyond_bytes", [0, 32])
+def test_it_is_told_when_padding_carries_a_sender_out_of_a_held_back_readers_reach(
+    longest_bytes, beyond_bytes
+):
+    padding = framed_length(longest_bytes, 1376)
+    case = held_back(
+        mtu=1408,
+        term_length=65536,
+        longest_bytes=longest_bytes,
+        receiver_window_bytes=32768 - padding + beyond_bytes,
+    )
+    assert ("may count as gone" in explain(case)) is (beyond_bytes > 0)
+    assert "may count as gone" not in explain(case.model_copy(update={"events": ()}))
+
+
+@pytest.mark.parametrize(("term_length", "told"), [(256 * 1024, True), (512 * 1024, False)])
+def test_a_receiver_that_was_asked_for_no_window_has_one_of_128_kib(term_length, told):
+    case = held_back(term_length=term_length, receiver_window_bytes=None)
+    assert ("may count as gone" in explain(case)) is told
 
 
 def test_nothing_befalls_a_host_by_default():
