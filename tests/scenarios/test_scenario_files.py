@@ -9,14 +9,13 @@ from driver.logbuffer.frame import HEADER_LENGTH
 from driver.logbuffer.tail import framed_length
 from harness.scenario.case import Payload, resolve
 from harness.scenario.channel import parse_channel
+from harness.scenario.explain import WINDOW_DEFAULT
 from harness.scenario.loader import load_scenario
 from harness.verdict.registry import CHECKS
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = sorted(FOLDER.rglob("*.yaml"))
 MAIN = {"loss/reliable-2pct", "loss/unreliable-2pct", "reorder/reliable-swap-and-hold"}
-WINDOW_BYTES = 128 * 1024
-"""A receiver's, unless it is asked for another."""
 PAYLOAD = Payload(path="payload.bin", sha256="0" * 64, length_bytes=1)
 
 
@@ -63,7 +62,7 @@ def test_no_padding_carries_a_sender_out_of_the_reach_of_a_reader_that_is_held_b
     """A status message from more than half a term behind the sender is refused, as Aeron does."""
     case = case_of(file)
     for traffic in case.traffic if case.events else ():
-        window = min(traffic.receiver_window_bytes or WINDOW_BYTES, traffic.term_length // 2)
+        window = min(traffic.receiver_window_bytes or WINDOW_DEFAULT, traffic.term_length // 2)
         padding = framed_length(traffic.longest_bytes, traffic.mtu - HEADER_LENGTH)
         assert window + padding < traffic.term_length // 2, traffic.id
 
@@ -71,12 +70,11 @@ def test_no_padding_carries_a_sender_out_of_the_reach_of_a_reader_that_is_held_b
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_sender_that_holds_its_limit_for_a_joined_reader_goes_on_within_the_budget(file):
     """It may do so for a reader's time; on virtual time, nobody joins in the very same instant."""
-    case = case_of(file)
     scenario = load_scenario(file)
     for traffic in scenario.traffic if set(scenario.fidelity) != {"sim"} else ():
         control = parse_channel(traffic.channel).flow_control
         if control.strategy != "max":
-            assert control.timeout_ns <= case.wall_ns // 2, traffic.id
+            assert control.timeout_ns <= scenario.budget.wall_ns // 2, traffic.id
 
 
 def test_the_main_scenarios_are_there():

@@ -1,10 +1,11 @@
 """The judge of counters: positions rise, are backed by the wire, and end where the stream ends."""
 
-import struct
 from dataclasses import replace
 
 import pytest
 
+from harness.artifact import frame_class
+from harness.dissect.layout import FLAG_UNFRAGMENTED
 from harness.verdict.evidence import Evidence
 from harness.verdict.outcome import Outcome
 from harness.verdict.positions import (
@@ -15,12 +16,9 @@ from harness.verdict.positions import (
 )
 from tests.unit.harness.verdict.made_run import (
     COUNTERS,
-    INITIAL_TERM_ID,
-    SESSION_ID,
     STEP_NS,
-    STREAM_ID,
-    TERM_LENGTH,
     MadeRun,
+    data_header,
     make_run,
 )
 
@@ -73,10 +71,9 @@ def test_a_position_that_does_not_end_at_the_end_is_named(run, name, lie):
 def forge(run, begins_bytes_before_end, ends_bytes_after_end):
     """A frame that nobody sent comes after all that was, for a place around the end."""
     last = [each for each in run.packets["b"] if each.kind == "DATA"][-1]
-    term_id, offset = divmod(run.log.end_position - begins_bytes_before_end, TERM_LENGTH)
     length = begins_bytes_before_end + ends_bytes_after_end
-    header = struct.pack("<iBBHii", length, 0, 0xC0, 1, offset, SESSION_ID)
-    header += struct.pack("<iiq", STREAM_ID, INITIAL_TERM_ID + term_id, 0)
+    begins = run.log.end_position - begins_bytes_before_end
+    header = data_header(begins, length, FLAG_UNFRAGMENTED, frame_class.DATA)
     payload = header + bytes(length - len(header))
     run.packets["b"].append(replace(last, time_ns=last.time_ns + 1, payload=payload))
 
@@ -103,6 +100,14 @@ def test_rcv_hwm_beyond_the_end_is_named_unless_a_forged_frame_from_inside_ended
 ):
     forge(run, begins, ends)
     value = run.log.end_position + 96
+    change(run, "rcv-hwm", -1, value)
+    finding = look(rcv_pos_reaches_end, run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
+
+
+def test_rcv_hwm_below_the_end_is_named_though_a_forged_frame_ended_there(run):
+    forge(run, 128, -64)
+    value = run.log.end_position - 64
     change(run, "rcv-hwm", -1, value)
     finding = look(rcv_pos_reaches_end, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
