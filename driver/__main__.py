@@ -5,9 +5,11 @@ It stands where `aeronmd` stands and reads the same settings. Exit codes: 0 afte
 """
 
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+LOOK_INTERVAL_S = 1.0
+"""A signal wakes the main thread at once, unless it comes as that is about to sleep."""
 
 USAGE = """\
 usage: windtunnel-driver [-h] [-v] [--settings [--json]] [--dir DIRECTORY] [-Dname=value ...]
@@ -56,50 +58,27 @@ def main() -> int:
     return _drive(arguments)
 
 
-class _Signals:
-    """The wish of a user or a supervisor that this process ends, heard from the first moment on.
-
-    A driver that is still being made is ended as soon as it stands.
-    """
-
-    def __init__(self) -> None:
-        self.was_asked = False
-        self._stop: Callable[[], None] | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, *_: object) -> None:
-        self.was_asked = True
-        if self._stop is not None:
-            self._stop()
-
-    def then(self, stop: Callable[[], None]) -> None:
-        """What to do; done at once where the wish came before."""
-        self._stop = stop
-        if self.was_asked:
-            stop()
-
-
 def _drive(arguments: Sequence[str]) -> int:
     from driver.base.errors import DriverError
+    from driver.base.stop_note import StopNote
     from driver.media_driver.context import from_environment
     from driver.media_driver.media_driver import MediaDriver
     from driver.media_driver.settings import command_line, table
 
-    signals = _Signals()
+    # Heard from the first moment on: a driver still being made ends as soon as it stands.
+    note = StopNote.on_signals()
     try:
         told = command_line.read_given(os.environ, arguments)
         context = from_environment(told.texts, shared=told.shared())
         if context.print_configuration:
             print(table.configuration(context, told.origin_of), end="", flush=True)
-        driver = MediaDriver(context)
+        driver = MediaDriver(context, stopping=note)
     except (DriverError, OSError) as error:
         print(f"windtunnel-driver: {error}", file=sys.stderr)
         return 1
-    signals.then(driver.stop)
     with driver:
         print(f"driver ready pid={os.getpid()} dir={context.dir}", flush=True)
-        while not driver.wait(3600):
+        while not driver.wait(LOOK_INTERVAL_S):
             pass
     if driver.failure is not None:
         print(f"windtunnel-driver: an agent failed: {driver.failure!r}", file=sys.stderr)

@@ -1,5 +1,8 @@
-"""What all tests share: the parts that they are run in, and property tests with time enough."""
+"""What all tests share: the parts that they are run in, their limits, property tests' patience."""
 
+import faulthandler
+import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -36,3 +39,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (kept if shares == (part == "sharing") else left).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
+
+
+LATE_S = 60
+"""What a phase of a test may last beyond the test's limit, before the whole run ends."""
+_TOLD_TO = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Nothing is captured yet.
+    config.stash[_TOLD_TO] = os.dup(2)
+
+
+def _watched(item: pytest.Item) -> Generator[None, object, object]:
+    """End the run where pytest-timeout cannot end the test, and tell where every thread was.
+
+    It raises in the main thread once: not within machine code, and no second time, for the
+    teardown of a test that was late.
+    """
+    marker = item.get_closest_marker("timeout")
+    limit_s = float(marker.args[0] if marker else item.config.getini("timeout") or 0)
+    if limit_s:
+        told_to = item.config.stash[_TOLD_TO]
+        faulthandler.dump_traceback_later(limit_s + LATE_S, exit=True, file=told_to)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+pytest_runtest_setup = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
+pytest_runtest_call = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
+pytest_runtest_teardown = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)

@@ -19,6 +19,7 @@ from typing import Self
 from driver.base import idle
 from driver.base.clock import Clock, SystemClock
 from driver.base.errors import DriverError
+from driver.base.stop_note import StopNote
 from driver.base.system import NS_PER_MS
 from driver.channel.resolver import Resolver
 from driver.cnc import cnc_file, ring_buffer
@@ -61,11 +62,12 @@ class MediaDriver:
         resolver: Resolver | None = None,
         links: object = None,
         seed: int | None = None,
+        stopping: StopNote | None = None,
     ) -> None:
         self.context = context.conclude()
         self.clock = clock or SystemClock()
         self._threads: list[threading.Thread] = []
-        self._stopping = threading.Event()
+        self._stopping = stopping or StopNote()
         self._is_closed = False
         self.failure: BaseException | None = None
         """What ended an agent's thread, if anything did."""
@@ -136,7 +138,7 @@ class MediaDriver:
 
     def _when_full(self, turn: Callable[[], int]) -> Callable[[], None]:
         def wait() -> None:
-            if self._stopping.is_set():
+            if self._stopping.is_left:
                 raise DriverError("the driver is stopping: its agents take no commands any more")
             if self.context.threading_mode in (INVOKER, SHARED):
                 turn()
@@ -188,22 +190,25 @@ class MediaDriver:
         try:
             pin_thread(self.context, name, self._parts.record_error)
             wake_on_time()
-            while not self._stopping.is_set():
+            while not self._stopping.is_left:
                 run(QUANTUM_NS)
         except Exception as error:
             # An agent that failed ends its driver; what a command or a SETUP asks for may fail.
             self.failure = error
             trace = "".join(traceback.format_exception(error))
             self._parts.record_error(ErrorCode.GENERIC_ERROR, trace)
-            self._stopping.set()
+            self._stopping.leave()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the driver is told to stop or an agent fails. Returns whether it was."""
+        """Wait until the driver is told to stop or an agent fails. Returns whether it was.
+
+        A main thread with signal handlers gives a limit and looks again, see StopNote.
+        """
         return self._stopping.wait(timeout_s)
 
     def stop(self) -> None:
         """Ask the threads to end; safe in a signal handler."""
-        self._stopping.set()
+        self._stopping.leave()
 
     def close(self) -> None:
         """Stop the agents, remove their logs, and tell clients that the driver has left.

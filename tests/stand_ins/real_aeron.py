@@ -11,13 +11,13 @@ frames file, since this client does not show PADs.
 import argparse
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pyaeron
 
+from driver.base.stop_note import StopNote
 from harness.artifact.application import PublisherFacts, SubscriberFacts
 from harness.artifact.delivery import DELIVERY
 from harness.artifact.offer import OFFER
@@ -26,6 +26,7 @@ from harness.artifact.run_dir import HostDir
 from harness.scenario.case import Case, TrafficCase
 
 TELL_S = 0.1
+LOOK_INTERVAL_S = 1.0
 IDLE_S = 0.0002
 FRAGMENT_LIMIT = 64
 
@@ -55,11 +56,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def drive(directory: Path) -> int:
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop = StopNote()
+    signal.signal(signal.SIGTERM, lambda *_: stop.leave())
     with pyaeron.MediaDriver(dir=str(directory), threading="shared"):
         print("ready", flush=True)
-        stop.wait()
+        while not stop.wait(LOOK_INTERVAL_S):
+            pass
     return 0
 
 

@@ -33,10 +33,14 @@ class DriverChild:
     def __init__(self, directory: Path, options: Sequence[str]) -> None:
         """`options` are further words of its command line. Raises DriverChildError."""
         command = [sys.executable, "-P", "-m", "driver", *options, "--dir", str(directory)]
-        libc = ctypes.CDLL(None, use_errno=True)
+        libc, archive = ctypes.CDLL(None, use_errno=True), os.getpid()
 
         def die_with_parent() -> None:
+            # Until it is a program of its own a signal would only be noted, in a copy of the note.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != archive:
+                os._exit(1)
 
         try:
             self._process = subprocess.Popen(

@@ -1,8 +1,6 @@
 """The verb that is an archive: settings in, recordings and replays until a signal ends it."""
 
 import os
-import signal
-import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,19 +12,11 @@ from driver.archive.running.driver_child import DriverChild
 from driver.archive.settings import archive_settings
 from driver.archive.tool.failure import OK, USAGE, Failure, code_of
 from driver.base.errors import ConfigurationError
+from driver.base.stop_note import StopNote
 from driver.settings.given import GivenSettings
 
 LOOK_INTERVAL_S = 0.2
 """How often the main thread looks whether everybody lives."""
-
-
-class _Signals:
-    """The wish that this process ends, heard from the first moment on."""
-
-    def __init__(self) -> None:
-        self.asked = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: self.asked.set())
 
 
 @click.command(short_help="Be an archive: record and replay for clients.")
@@ -58,7 +48,7 @@ def run(
     if describes:
         click.echo(archive_settings.describe(), nl=False)
         return OK
-    signals = _Signals()
+    note = StopNote.on_signals()
     overrides = {name: path for name, path in (("dir", where), ("aeron_dir", aeron_dir)) if path}
     try:
         given = GivenSettings(dict(os.environ))
@@ -83,7 +73,7 @@ def run(
             f"archive ready pid={os.getpid()} id={archive.archive_id} dir={settings.dir} "
             f"aeron-dir={settings.aeron_dir}"
         )
-        while not signals.asked.wait(LOOK_INTERVAL_S):
+        while not note.wait(LOOK_INTERVAL_S):
             failure = archive.failure or (child.failure if child is not None else None)
             if failure is not None:
                 raise Failure(f"the archive cannot go on: {failure}", code_of(failure))

@@ -20,6 +20,8 @@ QUIET = {
     "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS": "200us",
 }
 
+SIGNALS = 200
+
 
 @pytest.fixture
 def run(monkeypatch, capsys):
@@ -27,7 +29,7 @@ def run(monkeypatch, capsys):
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["windtunnel-driver", *arguments])
-        monkeypatch.setattr(process.signal, "signal", lambda *_: None)
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
         code = process.main()
         said = capsys.readouterr()
         return code, said.out, said.err
@@ -121,6 +123,16 @@ def test_a_signal_ends_it_in_good_order(tmp_path, number):
     cnc = cnc_file.open_existing(directory)
     assert cnc.heartbeat_ms() == ring_buffer.HEARTBEAT_OF_CLOSED
     cnc.close()
+
+
+def test_signals_that_interrupt_each_other_end_it_all_the_same(tmp_path):
+    """Its archive's end is told by each thread that the kernel takes down with it."""
+    with started(tmp_path / "aeron") as child:
+        lines_until_ready(child)
+        for _ in range(SIGNALS):
+            child.terminate()
+        out, err = child.communicate(timeout=60)
+        assert (child.returncode, out, err) == (0, "", "")
 
 
 def test_the_next_driver_takes_the_directory_of_a_killed_one(tmp_path):

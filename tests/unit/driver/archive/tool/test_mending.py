@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -212,7 +213,9 @@ def test_a_directory_that_may_not_be_written_is_told(tool, golden, monkeypatch):
     real = os.open
 
     def refuse(path, flags, *rest, **named):
-        if flags & (os.O_RDWR | os.O_WRONLY):
+        # Not what a kernel compiled just now is kept in.
+        is_ours = Path(path).is_relative_to(golden)
+        if is_ours and flags & (os.O_RDWR | os.O_WRONLY):
             raise OSError(30, "Read-only file system")
         return real(path, flags, *rest, **named)
 
