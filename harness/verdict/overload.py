@@ -4,7 +4,8 @@ A broken gate here excuses what a slow host can cause, and nothing else: not byt
 and effect. A run in which nothing was violated is none the worse for it. All figures are of the
 traffic phase; before it, everything starts at once. That somebody left because he was not answered
 takes more than a slow moment: a host that starved for as long as he waits, in whatever phase, or a
-relay that stood still.
+relay that stood still. So does a stream that stands still when all have their time again, see
+standstill.py.
 """
 
 from collections.abc import Iterator

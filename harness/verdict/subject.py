@@ -8,6 +8,7 @@ from harness.artifact.host_event import HappenedEvent
 from harness.artifact.manifest import Manifest, ProcessExit
 from harness.artifact.recording import RecorderFacts
 from harness.scenario.case import TrafficCase
+from harness.verdict import standstill
 from harness.verdict.evidence import Evidence
 from harness.verdict.exit_codes import (
     CANNOT_START_EXIT_CODES,
@@ -41,7 +42,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
     findings = [
         *_deaths(subjects, manifest.unsupported),
         *_bad_ends(subjects, evidence.host_events),
-        *_overrun(manifest, where),
+        *_overrun(evidence, manifest, where),
         *_own_words(evidence, manifest),
     ]
     for role in _expected(evidence):
@@ -157,11 +158,15 @@ def _how(code: int) -> str:
     return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
-def _overrun(manifest: Manifest, where: str) -> list[Finding]:
+def _overrun(evidence: Evidence, manifest: Manifest, where: str) -> list[Finding]:
     if not manifest.overran:
         return []
     text = f"the traffic did not come to its end: {manifest.overran}"
-    return [failed(NAME, text, evidence=(where,), kind=Kind.LIVENESS)]
+    calm_ns = standstill.calm_ns(evidence)
+    if calm_ns:
+        text += f"; nothing had moved for {calm_ns / 1e9:.1f} s, in which all hosts had their time"
+    kind = Kind.PATIENCE if calm_ns else Kind.LIVENESS
+    return [failed(NAME, text, evidence=(where,), kind=kind)]
 
 
 def _own_words(evidence: Evidence, manifest: Manifest) -> list[Finding]:
