@@ -181,6 +181,15 @@ def _pressed(rows: Pressure) -> Iterator[str]:
         yield f"a quota kept the driver still {throttled:.1%} of the time"
 
 
+def short_of_time(rows: Pressure) -> NDArray[np.bool_]:
+    """Before which looks, of all but the first, a host was pressed as hard as `_pressed` tells."""
+    short: NDArray[np.bool_] = np.diff(rows.column("wait_ns")) > WAIT_NS_MAX
+    short |= rows.column("longest_gap_ns")[1:] > GAP_NS_MAX
+    short |= np.diff(rows.column("stolen_ns")) > WAIT_NS_MAX
+    short |= _shares(rows, "throttled_ns") > THROTTLED_SHARE_MAX
+    return short
+
+
 def _starved(rows: Pressure) -> Iterator[str]:
     """What shows that a host did not have its time for longer than starting takes."""
     times_ns, waited_ns = rows.column("time_ns"), rows.column("wait_ns")

@@ -11,15 +11,13 @@ still once all have their time again. So no slow host excuses a calm that is lon
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.artifact.manifest import Manifest
-from harness.artifact.pressure import Pressure
 from harness.dissect import counter_key
 from harness.scenario.case import Case
 from harness.verdict.evidence import Evidence
 from harness.verdict.finding import Missing
-from harness.verdict.overload import GAP_NS_MAX, THROTTLED_SHARE_MAX, WAIT_NS_MAX
+from harness.verdict.overload import PHASE, short_of_time
 
 CALM_NS = 15_000_000_000
 """Half as long again as the longest of Aeron's time-outs, after which a stream that was cut off
@@ -52,12 +50,12 @@ def calm_ns(evidence: Evidence) -> int:
             return 0
         last_ns = max(last_ns, *times_ns)
     calm = ended_ns - last_ns
-    return calm if calm > CALM_NS + _asked_ns(case) else 0
+    return calm if calm > CALM_NS + max(_rests_ns(case)) else 0
 
 
 def _ended_ns(manifest: Manifest) -> int:
     """When the traffic was; what follows it is no part of the stream."""
-    traffic = [each for each in manifest.phases if each.name == "traffic"]
+    traffic = [each for each in manifest.phases if each.name == PHASE]
     return (traffic or manifest.phases)[-1].ended_ns
 
 
@@ -86,21 +84,8 @@ def _pressed(evidence: Evidence, case: Case, ended_ns: int) -> list[int] | None:
         looks_ns = rows.column("time_ns")
         if looks_ns[-1] < ended_ns - LOOK_NS:
             return None
-        times_ns.append(int(looks_ns[1:][_hungry(rows)].max(initial=0)))
+        times_ns.append(int(looks_ns[1:][short_of_time(rows)].max(initial=0)))
     return times_ns
-
-
-def _hungry(rows: Pressure) -> NDArray[np.bool_]:
-    """Before which looks the host did not have its time; one less than there are looks."""
-    hungry: NDArray[np.bool_] = np.diff(rows.column("wait_ns")) > WAIT_NS_MAX
-    hungry |= rows.column("longest_gap_ns")[1:] > GAP_NS_MAX
-    spans_ns = np.diff(rows.column("time_ns"))
-    for name, limits_ns in (
-        ("stolen_ns", np.full(len(spans_ns), WAIT_NS_MAX)),
-        ("throttled_ns", spans_ns * THROTTLED_SHARE_MAX),
-    ):
-        hungry |= np.diff(rows.column(name)) > limits_ns
-    return hungry
 
 
 def _befell(evidence: Evidence) -> list[int] | None:
@@ -111,12 +96,8 @@ def _befell(evidence: Evidence) -> list[int] | None:
     return [0, *(each.ended_ns for each in happened)]
 
 
-def _asked_ns(case: Case) -> int:
-    """The longest that the scenario itself lets a stream rest."""
-    return max(_rests_ns(case), default=0)
-
-
 def _rests_ns(case: Case) -> Iterator[int]:
+    """How long the scenario itself lets a stream rest, for one reason or another."""
     yield from (case.timeouts.image_liveness_ns, case.timeouts.client_liveness_ns)
     yield case.timeouts.driver_ns
     for fault in case.faults:

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pyaeron
 
-from driver.base.stop_note import StopNote
 from harness.artifact.application import PublisherFacts, SubscriberFacts
 from harness.artifact.delivery import DELIVERY
 from harness.artifact.offer import OFFER
@@ -26,7 +25,6 @@ from harness.artifact.run_dir import HostDir
 from harness.scenario.case import Case, TrafficCase
 
 TELL_S = 0.1
-LOOK_INTERVAL_S = 1.0
 IDLE_S = 0.0002
 FRAGMENT_LIMIT = 64
 
@@ -56,12 +54,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def drive(directory: Path) -> int:
-    stop = StopNote()
-    signal.signal(signal.SIGTERM, lambda *_: stop.leave())
+    # Blocked before there are other threads, whose it would be otherwise.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     with pyaeron.MediaDriver(dir=str(directory), threading="shared"):
         print("ready", flush=True)
-        while not stop.wait(LOOK_INTERVAL_S):
-            pass
+        signal.sigwait({signal.SIGTERM})
     return 0
 
 
