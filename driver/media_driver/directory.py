@@ -1,17 +1,19 @@
-"""The directory of a driver: taken at the start, left or removed at the end.
+"""The directory of a driver: taken at the start, left or deleted at the end.
 
-    no directory       made
-    delete on start    removed and made, whoever lives there
-    a living driver    refused
-    a dead driver      its errors are saved beside it, then removed and made
+    no directory         made
+    any file not ours    refused, and nothing is deleted
+    a living driver      refused, unless AERON_DIR_DELETE_ON_START is true
+    a dead driver        its errors are saved beside it, its files are deleted, and it is made
 
-Nothing old is ever reused. What does not look like a driver's directory is not removed: a mistyped
-AERON_DIR shall cost nobody their files. Source: spec 10.4 and 10.5, Aeron 1.53.
+A file is ours if this user owns it and a driver makes files of its name and type. Nothing old is
+ever reused and nothing else is ever deleted: a mistyped AERON_DIR costs nobody their files. Source:
+spec 10.4 and 10.5; Aeron 1.53 deletes whatever it finds.
 """
 
-import shutil
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,12 +22,8 @@ from driver.base.clock import Clock
 from driver.base.errors import ActiveDriverError, DriverError, StorageError
 from driver.cnc import cnc_file
 from driver.cnc.error_log import read_errors
+from driver.media_driver import directory_files
 from driver.media_driver.context import Context
-
-PUBLICATIONS = "publications"
-IMAGES = "images"
-LOSS_REPORT = "loss-report.dat"
-_MARKS = frozenset({cnc_file.FILE_NAME, PUBLICATIONS, IMAGES, LOSS_REPORT})
 
 
 def tell(text: str) -> None:
@@ -35,27 +33,39 @@ def tell(text: str) -> None:
 
 def take_directory(context: Context, clock: Clock, warn: Callable[[str], None] = tell) -> None:
     """Make the driver's directory anew, unless a driver lives in it."""
-    directory = context.dir
+    directory = directory_files.real_path(context.dir)
     if directory.is_dir():
         if context.dir_warn_if_exists:
-            warn(f"WARNING: {directory} exists")
-        if not context.dir_delete_on_start:
-            _refuse_living(context, clock)
-            save_errors(directory, clock, warn)
-        _remove(directory)
-    # Where the setting names a link, the link stays and what it names is made anew.
-    made = directory.resolve()
+            warn(f"WARNING: {context.dir} exists")
+        with directory_files.opened(directory) as root:
+            _refuse_foreign(context, root, directory)
+            if not context.dir_delete_on_start:
+                _refuse_living(context, clock)
+                save_errors(context.dir, clock, warn)
+            _delete(root, directory)
+    _make(directory)
+
+
+def leave_directory(context: Context, warn: Callable[[str], None] = tell) -> None:
+    """Delete the driver's files at an orderly end, where the settings ask for it.
+
+    The directory is deleted as well unless something else is in it; then a warning names that.
+    """
+    if not context.dir_delete_on_shutdown:
+        return
     try:
-        for folder in (made, made / PUBLICATIONS, made / IMAGES):
-            folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot make {error.filename} (AERON_DIR): {error.strerror}") from error
-
-
-def leave_directory(context: Context) -> None:
-    """Remove the directory at an orderly end, where the settings ask for it."""
-    if context.dir_delete_on_shutdown:
-        shutil.rmtree(context.dir.resolve(), ignore_errors=True)
+        directory = directory_files.real_path(context.dir)
+        if not directory.is_dir():
+            return
+        with directory_files.opened(directory) as root:
+            directory_files.delete_files(root)
+            fault = directory_files.first_fault(root)
+        if fault is None:
+            directory.rmdir()
+        else:
+            warn(f"WARNING: {context.dir} (AERON_DIR) is not deleted: {fault}")
+    except (DriverError, OSError) as error:
+        warn(f"WARNING: cannot delete {context.dir} (AERON_DIR): {error}")
 
 
 def save_errors(directory: Path, clock: Clock, warn: Callable[[str], None] = tell) -> Path | None:
@@ -83,7 +93,9 @@ def save_errors(directory: Path, clock: Clock, warn: Callable[[str], None] = tel
         for error in errors
     )
     try:
-        path.write_text(f"{text}\n{len(errors)} distinct errors observed.\n", encoding="utf-8")
+        # Exclusive creation follows no link that another user placed under this name.
+        with path.open("x", encoding="utf-8") as file:
+            file.write(f"{text}\n{len(errors)} distinct errors observed.\n")
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
     warn(f"WARNING: Existing errors saved to: {path}")
@@ -106,18 +118,37 @@ def _refuse_living(context: Context, clock: Clock) -> None:
         raise ActiveDriverError(
             f"active media driver detected: {directory / cnc_file.FILE_NAME} (AERON_DIR)"
         )
-    names = {path.name for path in directory.iterdir()}
-    if names and not names & _MARKS:
+
+
+def _refuse_foreign(context: Context, root: int, directory: Path) -> None:
+    fault = directory_files.first_fault(root) or directory_files.cnc_fault(root, directory)
+    if fault is not None:
         raise StorageError(
-            f"{directory} (AERON_DIR) holds files, but none of a driver's; it is left alone unless "
-            "AERON_DIR_DELETE_ON_START is true"
+            f"{context.dir} (AERON_DIR): expected an empty directory or only the files of a media "
+            f"driver, found: {fault}; nothing was deleted. Delete the directory yourself or set "
+            "AERON_DIR to another one"
         )
 
 
-def _remove(directory: Path) -> None:
+def _delete(root: int, directory: Path) -> None:
     try:
-        shutil.rmtree(directory.resolve())
+        directory_files.delete_files(root)
     except OSError as error:
         raise StorageError(
-            f"cannot delete {error.filename or directory} (AERON_DIR): {error.strerror}"
+            f"cannot delete {error.filename} in {directory} (AERON_DIR): {error.strerror}"
+        ) from error
+    # A mount point, or a directory whose parent is not writable, is used as it is.
+    with suppress(OSError):
+        directory.rmdir()
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with directory_files.opened(directory) as root:
+            for folder in directory_files.FOLDERS:
+                os.mkdir(folder, dir_fd=root)
+    except OSError as error:
+        raise StorageError(
+            f"cannot make {directory / error.filename} (AERON_DIR): {error.strerror}"
         ) from error

@@ -45,7 +45,8 @@ class ProcessSettings:
         default_factory=default_directory
     )
     dir_delete_on_start: Annotated[
-        bool, Flag("AERON_DIR_DELETE_ON_START", "take the directory without asking who lives there")
+        bool,
+        Flag("AERON_DIR_DELETE_ON_START", "take the directory even if a driver is alive in it"),
     ] = False
     dir_delete_on_shutdown: Annotated[
         bool, Flag("AERON_DIR_DELETE_ON_SHUTDOWN", "remove the directory in an orderly end")

@@ -41,6 +41,14 @@ def test_a_file_that_exists_is_not_reused(tmp_path: Path) -> None:
     assert path.read_bytes() == b"precious"
 
 
+def test_a_file_is_not_created_through_a_link(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.symlink_to("target")
+    with pytest.raises(StorageError, match="cannot create"):
+        mapping.create(path, 4096)
+    assert os.listdir(tmp_path) == ["a"]
+
+
 @pytest.mark.parametrize("content", [None, b""])
 def test_what_cannot_be_mapped_is_named(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "nothing"

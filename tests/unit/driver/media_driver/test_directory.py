@@ -1,6 +1,10 @@
 """A driver's directory: taken, refused, saved from, and left alone."""
 
+import errno
+import os
 import re
+import stat
+from pathlib import Path
 
 import pytest
 
@@ -117,16 +121,172 @@ def test_a_file_that_nobody_can_read_is_refused_and_kept(tmp_path, clock):
     assert (context.dir / "cnc.dat").exists()
 
 
-def test_a_directory_of_somebody_else_is_left_alone(tmp_path, clock):
-    context = Context(dir=tmp_path / "home")
-    context.dir.mkdir()
-    (context.dir / "thesis.txt").write_text("dear")
-    with pytest.raises(StorageError, match="none of a driver's"):
+@pytest.fixture(params=[False, True], ids=["asks", "delete-on-start"])
+def context(request, tmp_path):
+    """Settings that take `old`, with and without the check for a living driver."""
+    return Context(dir=tmp_path / "old", dir_delete_on_start=request.param, driver_timeout_ms=0)
+
+
+def assert_refused(context, clock, reason):
+    """The directory is not taken, the error gives the reason, and no file is changed or deleted."""
+    root = context.dir.parent
+    before = tree(root)
+    with pytest.raises(StorageError, match=reason) as caught:
         take_directory(context, clock)
-    assert (context.dir / "thesis.txt").read_text() == "dear"
+    assert "AERON_DIR" in str(caught.value)
+    assert tree(root) == before
+
+
+def tree(root):
+    """Every path below `root`, with the target of a link or the content of a small file."""
+    found = {}
+    for path in root.rglob("*"):
+        if path.is_symlink():
+            found[path] = path.readlink()
+        elif path.is_dir():
+            found[path] = None
+        else:
+            found[path] = path.read_bytes()[:4096]
+    return found
+
+
+def other_owner(monkeypatch, name):
+    """Let the file system say that the entry `name` belongs to somebody else."""
+    true_stat = os.stat
+
+    def changed(path, **options):
+        status = true_stat(path, **options)
+        if str(path) != name:
+            return status
+        return os.stat_result((*status[:4], status.st_uid + 1, *status[5:]))
+
+    monkeypatch.setattr(os, "stat", changed)
+
+
+@pytest.mark.parametrize("folder", ["images", "publications"])
+def test_a_directory_with_a_folder_of_a_known_name_keeps_its_files(context, clock, folder):
+    (context.dir / folder).mkdir(parents=True)
+    (context.dir / "index.html").write_text("<p>")
+    assert_refused(context, clock, "index.html is not a file of a media driver")
+
+
+def test_an_unknown_file_beside_those_of_a_dead_driver_prevents_deletion(context, clock):
+    leave_behind(context.dir, ManualClock(epoch_ms=1), (11, "noted"))
+    (context.dir / "thesis.txt").write_text("dear")
+    assert_refused(context, clock, "thesis.txt is not a file of a media driver")
+
+
+@pytest.mark.parametrize("name", ["photo.jpg", "1.logbuffer.bak", "a.logbuffer", ".logbuffer"])
+def test_an_unknown_file_among_the_logs_prevents_deletion(context, clock, name):
+    leave_behind(context.dir, ManualClock(epoch_ms=1))
     (context.dir / "images").mkdir()
+    (context.dir / "images" / name).write_text("dear")
+    assert_refused(context, clock, f"images/{name} is not a file of a media driver")
+
+
+@pytest.mark.parametrize(
+    "name", ["cnc.dat", "loss-report.dat", "publications", "images", "images/7.logbuffer"]
+)
+def test_a_link_inside_a_directory_prevents_deletion(context, clock, tmp_path, name):
+    leave_behind(tmp_path / "target", ManualClock(epoch_ms=1))
+    (tmp_path / "target" / "7.logbuffer").write_text("dear")
+    (context.dir / name).parent.mkdir(parents=True)
+    aim = tmp_path / "target"
+    (context.dir / name).symlink_to(aim / "cnc.dat" if "." in name else aim)
+    assert_refused(context, clock, f"{name} is a symbolic link")
+
+
+@pytest.mark.parametrize("name", ["cnc.dat", "loss-report.dat", "images", "1.logbuffer"])
+def test_a_file_of_another_owner_prevents_deletion(context, clock, monkeypatch, name):
+    leave_behind(context.dir, ManualClock(epoch_ms=1))
+    (context.dir / "images").mkdir()
+    (context.dir / "images" / "1.logbuffer").write_text("log")
+    (context.dir / "loss-report.dat").write_text("report")
+    other_owner(monkeypatch, name)
+    assert_refused(context, clock, f"{name} belongs to uid {os.geteuid() + 1}")
+
+
+@pytest.mark.parametrize("content", [b"G01 X10 Y20 F1500\n" * 500, b"G01"])
+def test_a_cnc_file_that_no_driver_made_is_kept(context, clock, content):
+    context.dir.mkdir()
+    (context.dir / "cnc.dat").write_bytes(content)
+    assert_refused(context, clock, r"cnc\.dat")
+
+
+@pytest.mark.parametrize("content", [b"", bytes(64), bytes(8192)])
+def test_what_a_driver_left_that_was_killed_while_it_started_is_deleted(context, clock, content):
+    (context.dir / "images").mkdir(parents=True)
+    (context.dir / "publications").mkdir()
+    (context.dir / "cnc.dat").write_bytes(content)
     take_directory(context, clock)
     assert names_in(context.dir) == ["images", "publications"]
+
+
+def test_every_file_that_a_driver_leaves_is_deleted(context, clock):
+    leave_behind(context.dir, ManualClock(epoch_ms=1))
+    (context.dir / "loss-report.dat").write_bytes(bytes(4096))
+    for log in ("publications/12.logbuffer", "images/-7.logbuffer"):
+        (context.dir / log).parent.mkdir()
+        (context.dir / log).write_bytes(bytes(4096))
+    take_directory(context, clock)
+    assert names_in(context.dir) == ["images", "publications"]
+    assert names_in(context.dir / "images") == names_in(context.dir / "publications") == []
+
+
+@pytest.mark.parametrize("is_dangling", [False, True])
+def test_a_link_of_another_owner_is_not_followed(
+    context, clock, monkeypatch, tmp_path, is_dangling
+):
+    if not is_dangling:
+        leave_behind(tmp_path / "victim", ManualClock(epoch_ms=1))
+    context.dir.symlink_to(tmp_path / "victim")
+    uid = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    assert_refused(context, clock, rf"old \(AERON_DIR\) is a symbolic link of uid {uid}")
+
+
+def test_a_directory_of_another_owner_is_refused(context, clock, monkeypatch):
+    context.dir.mkdir()
+    uid = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    assert_refused(context, clock, f"belongs to uid {uid}")
+
+
+def test_links_that_lead_in_a_circle_are_refused(context, clock):
+    context.dir.symlink_to("other")
+    context.dir.with_name("other").symlink_to("old")
+    with pytest.raises(StorageError, match="AERON_DIR"):
+        take_directory(context, clock)
+
+
+def test_a_directory_that_cannot_be_removed_is_emptied_and_used(context, clock, monkeypatch):
+    leave_behind(context.dir, ManualClock(epoch_ms=1))
+
+    def refuse(path):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
+
+    monkeypatch.setattr(Path, "rmdir", refuse)
+    monkeypatch.setattr(os, "rmdir", refuse)
+    take_directory(context, clock)
+    assert names_in(context.dir) == ["images", "publications"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_modes_are_as_the_umask_asks(tmp_path, clock, umask):
+    context = Context(dir=tmp_path / "parent" / "old")
+    before = os.umask(umask)
+    try:
+        take_directory(context, clock)
+        leave_behind(context.dir, clock)
+    finally:
+        os.umask(before)
+    for folder in (
+        context.dir.parent,
+        context.dir,
+        *map(context.dir.joinpath, ("images", "publications")),
+    ):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~umask
+    assert stat.S_IMODE((context.dir / "cnc.dat").stat().st_mode) == 0o660 & ~umask
 
 
 def test_a_link_leads_to_the_directory(tmp_path, clock):
@@ -161,6 +321,57 @@ def test_a_directory_behind_a_link_is_left_too(tmp_path, clock):
     assert (tmp_path / "real").is_dir()
     leave_directory(context)
     assert not (tmp_path / "real").exists()
+
+
+def test_deletion_at_shutdown_keeps_unknown_files_and_warns(tmp_path, clock):
+    context = Context(dir=tmp_path / "old", dir_delete_on_shutdown=True)
+    take_directory(context, clock)
+    leave_behind(context.dir, clock)
+    (context.dir / "images" / "photo.jpg").write_text("dear")
+    (context.dir / "publications" / "1.logbuffer").symlink_to(tmp_path / "elsewhere")
+    warnings = []
+    leave_directory(context, warnings.append)
+    assert sorted(tree(context.dir)) == [
+        context.dir / "images",
+        context.dir / "images" / "photo.jpg",
+        context.dir / "publications",
+        context.dir / "publications" / "1.logbuffer",
+    ]
+    (warning,) = warnings
+    assert f"{context.dir} (AERON_DIR)" in warning
+    assert "images/photo.jpg is not a file of a media driver" in warning
+
+
+def test_deletion_at_shutdown_does_not_follow_links(tmp_path, clock):
+    context = Context(dir=tmp_path / "old", dir_delete_on_shutdown=True)
+    take_directory(context, clock)
+    context.dir.rename(tmp_path / "moved")
+    leave_behind(tmp_path / "victim", clock)
+    context.dir.symlink_to(tmp_path / "victim")
+    uid, warnings = os.geteuid(), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: uid + 1)
+        leave_directory(context, warnings.append)
+    assert names_in(tmp_path / "victim") == ["cnc.dat"]
+    assert [f"symbolic link of uid {uid}" in each for each in warnings] == [True]
+
+
+def test_a_directory_that_is_gone_at_shutdown_is_no_reason_to_warn(tmp_path):
+    warnings = []
+    leave_directory(Context(dir=tmp_path / "no", dir_delete_on_shutdown=True), warnings.append)
+    assert warnings == []
+
+
+def test_saved_errors_are_not_written_through_a_link(tmp_path, clock):
+    leave_behind(tmp_path / "old", clock, (11, "noted"))
+    written = save_errors(tmp_path / "old", clock, lambda text: None)
+    assert written is not None
+    written.unlink()
+    (tmp_path / "precious").write_text("dear")
+    written.symlink_to(tmp_path / "precious")
+    with pytest.raises(StorageError, match="cannot write"):
+        save_errors(tmp_path / "old", clock)
+    assert (tmp_path / "precious").read_text() == "dear"
 
 
 def test_a_time_that_no_calendar_has_is_a_number():

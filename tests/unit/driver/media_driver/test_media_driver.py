@@ -22,11 +22,12 @@ def test_a_directory_with_a_living_driver_is_refused(tmp_path):
 def test_a_directory_of_the_dead_is_made_anew(tmp_path):
     first = Lab(tmp_path / "aeron", ManualClock())
     first.ask(AddExclusivePublication(first.next_id(), first.next_id(), STREAM, TO_PEER))
-    (tmp_path / "aeron" / "left-behind").write_text("x")
+    left_behind = tmp_path / "aeron" / "images" / "99.logbuffer"
+    left_behind.write_text("x")
     later = ManualClock(epoch_ms=first.clock.epoch_ms + 10_001)
     second = Lab(tmp_path / "aeron", later)
     assert second.logs() == []
-    assert not (tmp_path / "aeron" / "left-behind").exists()
+    assert not left_behind.exists()
     assert second.living() == []
     second.close()
     first.cnc.close()
