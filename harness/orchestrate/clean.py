@@ -3,6 +3,9 @@
 Used in three places: by a lab that goes down, by the keeper of a harness that was killed, and by
 `windtunnel clean`. It never touches what belongs to a harness that is alive, and it proves each
 removal by looking again.
+
+Only what belongs to the effective user of this process is read or removed: other users can create
+files with our names in memory. Each thing is removed by itself, so that a failure stops no other.
 """
 
 from __future__ import annotations
@@ -11,7 +14,11 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from harness.orchestrate import process, state
@@ -21,6 +28,20 @@ from harness.orchestrate.state import LabState
 NAMESPACE_FOLDER = Path("/run/netns")
 KILL_TIMEOUT_S = 5.0
 RECORD_TIMEOUT_S = 10.0
+SKIPPED_LINES_MAX = 20
+"""Other users can create any number of files; no more lines than these are printed about them."""
+
+Tell = Callable[[str], None]
+"""Takes one line for a person."""
+
+
+class NotAllRemoved(LabError):
+    """Some things could not be removed; everything else was."""
+
+    def __init__(self, removed: list[str], problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.removed = removed
+        self.problems = problems
 
 
 def processes_in(namespace: str) -> list[int]:
@@ -59,17 +80,19 @@ def remove_namespace(namespace: str) -> None:
 
 
 def remove_directory(directory: Path) -> bool:
-    """Remove a directory of ours in memory and return whether it was there.
+    """Remove a directory in memory that this user's lab made, and return whether there was one.
 
-    Refuses any path that a lab cannot have made.
+    Raises LabError for any path that a lab cannot have made. A link or a directory of another user
+    is left alone.
     """
     if directory.parent != state.MEMORY_ROOT or not directory.name.startswith(state.MEMORY_PREFIX):
         raise LabError(f"{directory} is not a directory that a lab makes; it is left alone")
-    was_there = directory.exists()
+    if not state.is_own_directory(directory):
+        return False
     shutil.rmtree(directory, ignore_errors=True)
-    if directory.exists():
+    if state.is_own_directory(directory):
         raise LabError(f"directory {directory} cannot be removed")
-    return was_there
+    return True
 
 
 def remove(record: LabState, labs: Path) -> list[str]:
@@ -88,62 +111,137 @@ def remove(record: LabState, labs: Path) -> list[str]:
     return removed
 
 
-def remove_left_overs(runs: Path) -> list[str]:
-    """Remove everything that dead harnesses left; return one line for each thing removed.
+def remove_recorded(path: Path) -> None:
+    """Remove all that the lab with this record file made.
+
+    The copy in memory is used if the file is refused, as on a network file system that gives the
+    files of root to another user.
+    """
+    in_memory = state.MEMORY_ROOT / f"{state.MEMORY_PREFIX}{path.stem}" / state.OWNER_FILE
+    record = state.load(path) or state.load(in_memory)
+    if record is not None:
+        remove(record, path.parent)
+
+
+@dataclass
+class _Sweep:
+    """What one search of the machine has found so far."""
+
+    removed: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def attempt(self, what: str, removal: Callable[[], list[str]]) -> None:
+        """Remove something; a failure is kept for the end."""
+        try:
+            self.removed += removal()
+        except NotAllRemoved as error:
+            self.removed += error.removed
+            self.problems += error.problems
+        except (LabError, OSError) as error:
+            self.problems.append(f"{what}: {error}")
+
+    def skip(self, path: Path, reason: str) -> None:
+        self.skipped.append(f"{str(path)!r} is left alone: {reason}")
+
+    def tell_skipped(self, tell: Tell) -> None:
+        for line in self.skipped[:SKIPPED_LINES_MAX]:
+            tell(line)
+        if more := len(self.skipped[SKIPPED_LINES_MAX:]):
+            tell(f"{more} more files or directories are left alone")
+
+
+def on_stderr(line: str) -> None:
+    """Print a line for a person who looks at the terminal."""
+    print(f"windtunnel: {line}", file=sys.stderr, flush=True)
+
+
+def remove_left_overs(runs: Path, tell: Tell = on_stderr) -> list[str]:
+    """Remove everything that dead harnesses of this user left; return a line for each removal.
 
     `runs` is the folder of run folders; left-overs of other checkouts are found as well. What a
-    living harness owns stays, and is not mentioned.
+    living harness owns stays, and is not mentioned. `tell` is given a line for each record and each
+    directory that is not this user's or cannot be read. Raises NotAllRemoved, after everything else
+    has been removed.
     """
     labs = runs / ".lab"
-    removed: list[str] = []
+    sweep = _Sweep()
     alive: set[str] = set()
     for path in state.record_files(labs):
-        record = state.load(path)
-        if record is not None and record.owner_is_alive():
+        try:
+            record = state.read(path)
+        except FileNotFoundError:
+            continue
+        except state.RecordError as error:
+            _dispose(sweep, path, labs, error)
+            continue
+        if record.owner_is_alive():
             alive.add(record.token)
-        elif record is not None:
-            removed += remove(record, labs)
-            path.unlink(missing_ok=True)
-        elif path.exists():
-            path.unlink()
-            removed.append(f"unreadable record {path}")
-    removed += _remove_by_name(alive)
-    removed += _remove_containers()
-    return removed
+        else:
+            sweep.attempt(record.token, partial(remove, record, labs))
+    _remove_by_name(sweep, alive)
+    sweep.attempt("containers", _remove_containers)
+    sweep.tell_skipped(tell)
+    if sweep.problems:
+        raise NotAllRemoved(sweep.removed, list(dict.fromkeys(sweep.problems)))
+    return sweep.removed
 
 
-def _remove_by_name(alive: set[str]) -> list[str]:
-    """Remove namespaces and directories that bear our prefix and that no record mentions."""
-    removed = []
-    namespaces = sorted(NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}*"))
+def _dispose(sweep: _Sweep, path: Path, labs: Path, error: state.RecordError) -> None:
+    """Remove a file of this user among the records that is not one; leave any other alone."""
+    if path.parent != labs or isinstance(error, state.ForeignRecordError):
+        sweep.skip(path, str(error))
+        return
+
+    def removal() -> list[str]:
+        path.unlink(missing_ok=True)
+        return [f"unreadable record {path}"]
+
+    sweep.attempt(str(path), removal)
+
+
+def _remove_by_name(sweep: _Sweep, alive: set[str]) -> None:
+    """Remove namespaces and directories that have our prefix and that no record mentions."""
+    # An ordinary user has namespaces only below a private /run; in that of the machine all are
+    # root's.
+    ours = state.is_own_directory(NAMESPACE_FOLDER)
+    namespaces = sorted(NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}*")) if ours else []
     # A lab that has begun since the records were read: it wrote its own before it made anything.
     alive = alive | _living_in_memory()
     for path in namespaces:
         token = path.name.removeprefix(state.NAME_PREFIX).partition("-")[0]
         if token not in alive:
-            remove_namespace(path.name)
-            removed.append(f"namespace {path.name}")
-    for path in sorted(state.MEMORY_ROOT.glob(f"{state.MEMORY_PREFIX}*")):
-        if path.name.removeprefix(state.MEMORY_PREFIX) not in alive and _is_abandoned(path):
-            remove_directory(path)
-            removed.append(f"directory {path}")
-    return removed
+            sweep.attempt(path.name, partial(_remove_stray_namespace, path.name))
+    for path in state.memory_directories():
+        if not state.is_own_directory(path):
+            if os.path.lexists(path):
+                sweep.skip(path, "it is not a directory of this user")
+        elif path.name.removeprefix(state.MEMORY_PREFIX) not in alive and _is_abandoned(path):
+            sweep.attempt(path.name, partial(_remove_stray_directory, path))
+
+
+def _remove_stray_namespace(namespace: str) -> list[str]:
+    remove_namespace(namespace)
+    return [f"namespace {namespace}"]
+
+
+def _remove_stray_directory(directory: Path) -> list[str]:
+    return [f"directory {directory}"] if remove_directory(directory) else []
 
 
 def _living_in_memory() -> set[str]:
-    """Tokens of all labs on the machine whose harness is alive."""
-    files = state.MEMORY_ROOT.glob(f"{state.MEMORY_PREFIX}*/{state.OWNER_FILE}")
-    records = [state.load(path) for path in files]
+    """Return the tokens of all labs of this user whose harness is alive."""
+    records = [state.load(path) for path in state.memory_records()]
     return {each.token for each in records if each is not None and each.owner_is_alive()}
 
 
 def _is_abandoned(directory: Path) -> bool:
     """Whether nobody can still be about to write the record that belongs into a directory."""
     try:
-        age_s = time.time() - directory.stat().st_mtime
+        age_s = time.time() - directory.lstat().st_mtime
     except FileNotFoundError:
         return False
-    return directory.is_dir() and age_s > RECORD_TIMEOUT_S
+    return age_s > RECORD_TIMEOUT_S
 
 
 def _remove_containers() -> list[str]:

@@ -2,8 +2,9 @@
 
     label windtunnel.token   the lab a container or a network belongs to
     label windtunnel.owner   the harness that made it, as in the lab's record
+    label windtunnel.user    the effective user of that harness
 
-Whatever is made carries both labels, and everything is removed by them: nothing has to be
+Whatever is made carries these labels, and everything is removed by them: nothing has to be
 remembered, also not by the keeper of a harness that was killed.
 """
 
@@ -33,6 +34,7 @@ from harness.orchestrate.state import NAME_PREFIX, LabState
 
 TOKEN_LABEL = "windtunnel.token"
 OWNER_LABEL = "windtunnel.owner"
+USER_LABEL = "windtunnel.user"
 CONTROL_IN_CONTAINER = "/control"
 CONTROL_SOURCE = "control"
 BUILD_SCRIPT = compose_file.REPOSITORY / "docker" / "build.sh"
@@ -125,7 +127,7 @@ class HiredCrew:
                 env={**os.environ, "PYTHONPATH": str(compose_file.REPOSITORY)},
                 cwd=compose_file.REPOSITORY,
             )
-            self._control.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._make_control()
             # A folder mounted below a read-only one must be there already.
             (compose_file.REPOSITORY / "runs").mkdir(exist_ok=True)
             for name, labels in compose_file.shared_volumes(document).items():
@@ -148,6 +150,15 @@ class HiredCrew:
                 network.connect(containers[self._places.index(MID)])
             self._each(containers, lambda container: container.start())
         return self._control
+
+    def _make_control(self) -> None:
+        try:
+            self._control.mkdir(mode=0o700, parents=True)
+        except FileExistsError as error:
+            raise LabError(
+                f"{self._control}: expected a name that is not in use, found a file or directory; "
+                "remove it"
+            ) from error
 
     @staticmethod
     def _each(items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
@@ -196,7 +207,11 @@ class HiredCrew:
 
 def labels_of(owner: LabState) -> dict[str, str]:
     """What all carries that a lab makes in the engine."""
-    return {TOKEN_LABEL: owner.token, OWNER_LABEL: json.dumps(asdict(owner))}
+    return {
+        TOKEN_LABEL: owner.token,
+        OWNER_LABEL: json.dumps(asdict(owner)),
+        USER_LABEL: str(os.geteuid()),
+    }
 
 
 def control_folder(record: Path) -> Path:
@@ -236,36 +251,57 @@ def _remove_container(container: Any) -> None:
 
 
 def remove_left_overs() -> list[str]:
-    """Remove what dead harnesses left in the engine; nothing to do where there is no engine."""
+    """Remove what dead harnesses of this user left in the engine, each thing by itself.
+
+    Returns a line for each removal; nothing to do where there is no engine. Raises NotAllRemoved
+    after everything else has been removed.
+    """
     try:
         client = connect()
     except LabError:
         return []
-    removed = []
+    removed: list[str] = []
+    problems: list[str] = []
     try:
-        found = [
-            *client.containers.list(all=True, filters={"label": TOKEN_LABEL}),
-            *client.networks.list(filters={"label": TOKEN_LABEL}),
-        ]
-        owners = {}
-        for each in found:
-            labels = each.labels if hasattr(each, "labels") else each.attrs["Labels"]
-            owners[labels[TOKEN_LABEL]] = labels.get(OWNER_LABEL, "")
-        for token, owner in owners.items():
-            if not owner_is_alive(owner):
-                removed += remove_labelled(client, f"{TOKEN_LABEL}={token}")
-    except DockerException as error:
-        raise LabError(f"the container engine refuses: {error}") from error
+        for kind, each, labels in _labelled(client):
+            if not _is_left_over(labels):
+                continue
+            try:
+                each.remove(force=True) if kind == "container" else each.remove()
+                removed.append(f"{kind} {each.name}")
+            except NotFound:
+                continue
+            except (DockerException, OSError) as error:
+                problems.append(f"{kind} {each.name}: {error}")
+    except (DockerException, OSError) as error:
+        problems.append(f"the container engine refuses: {error}")
     finally:
         client.close()
+    if problems:
+        raise clean.NotAllRemoved(removed, problems)
     return removed
+
+
+def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """Yield all containers, then all networks, that have our label, each with all its labels."""
+    filters = {"label": TOKEN_LABEL}
+    for each in client.containers.list(all=True, filters=filters, ignore_removed=True):
+        yield "container", each, each.labels
+    for each in client.networks.list(filters=filters):
+        yield "network", each, each.attrs["Labels"]
+
+
+def _is_left_over(labels: dict[str, str]) -> bool:
+    """Whether the harness that made something was this user's and is dead."""
+    user = str(os.geteuid())
+    return labels.get(USER_LABEL, user) == user and not owner_is_alive(labels.get(OWNER_LABEL, ""))
 
 
 def owner_is_alive(label: str) -> bool:
     """Whether the harness that a label names still runs on this machine."""
     try:
-        return LabState(**json.loads(label)).owner_is_alive()
-    except (ValueError, TypeError):
+        return state.parse(json.loads(label)).owner_is_alive()
+    except (ValueError, RecursionError, state.RecordError):
         return False
 
 
@@ -279,9 +315,7 @@ def main(argv: list[str]) -> int:
     with connection() as client:
         remove_labelled(client, f"{TOKEN_LABEL}={path.stem}")
     shutil.rmtree(control_folder(path), ignore_errors=True)
-    record = state.load(path)
-    if record is not None:
-        clean.remove(record, path.parent)
+    clean.remove_recorded(path)
     return 0
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.kernel import cache_root
 from harness.orchestrate import at_hand, compose_file, engine
 from harness.orchestrate.at_hand import CACHE_VARIABLE
+from harness.orchestrate.clean import Tell, on_stderr
 from harness.orchestrate.containers import CODE_IN_CONTAINER
 from harness.orchestrate.lab import MID, LabError
 from harness.orchestrate.state import NAME_PREFIX, LabState
@@ -24,14 +24,6 @@ from harness.orchestrate.state import NAME_PREFIX, LabState
 PROGRAM = ("python", "-m", "harness.orchestrate.at_hand")
 FOLDER = "kernels-of-containers"
 KERNELS_IN_CONTAINER = "/kernels"
-
-Tell = Callable[[str], None]
-"""Takes one line for a person."""
-
-
-def on_stderr(line: str) -> None:
-    """Tell a person who looks at the terminal."""
-    print(f"windtunnel: {line}", file=sys.stderr, flush=True)
 
 
 def volume_name() -> str:

@@ -13,7 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
-from harness.orchestrate import clean, state
+from harness.orchestrate import clean
 
 DONE = b"done\n"
 
@@ -25,9 +25,7 @@ def main(argv: list[str]) -> int:
     path = Path(argv[0])
     if sys.stdin.buffer.read() == DONE:
         return 0
-    record = state.load(path)
-    if record is not None:
-        clean.remove(record, path.parent)
+    clean.remove_recorded(path)
     return 0
 
 

@@ -1,14 +1,23 @@
 """Cleaning removes what dead harnesses left, and nothing else."""
 
+import json
 import os
+import shutil
+import stat
 import time
-from dataclasses import replace
+import tracemalloc
+from dataclasses import asdict, replace
 
 import pytest
 
 from harness.orchestrate import clean, state
 from harness.orchestrate.lab import LabError
 from harness.orchestrate.state import LabState
+
+STRANGER = 12345
+AS_ROOT = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can give a file to another user: run as root"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +31,12 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(clean, "_remove_containers", list)
     monkeypatch.setattr(clean.process, "run", lambda argv: (namespaces / argv[-1]).unlink())
     return tmp_path
+
+
+@pytest.fixture
+def told():
+    """The lines about what is left alone."""
+    return []
 
 
 def lab(machine, token, *, alive):
@@ -104,3 +119,212 @@ def test_a_record_cannot_have_any_namespace_removed(machine):
     with pytest.raises(LabError, match="not one of ours"):
         clean.remove(record, machine / "runs" / ".lab")
     assert "someone-elses" in names(machine, "netns")
+
+
+def plant(machine, name, text="{}"):
+    """Write a file among the records of labs."""
+    labs = machine / "runs" / ".lab"
+    labs.mkdir(parents=True, exist_ok=True)
+    path = labs / f"{name}.json"
+    path.write_text(text)
+    return path
+
+
+def document_of(record, **changed):
+    return json.dumps({"schema": state.SCHEMA, **asdict(record), **changed})
+
+
+WRONG_FIELDS = [
+    *(("token", value) for value in (5, None, "", "../x", "A-B", "x" * 200)),
+    *(("run_id", value) for value in (5, None, "x" * 5000)),
+    *(("kind", value) for value in ([], "no such kind")),
+    *(("namespaces", value) for value in (5, "wt-aaaa0000-a", [5], ["eth0"], [["x"]])),
+    *(("namespaces", value) for value in (["wt-bbbb0000-a"], ["wt-aaaa0000-/../x"])),
+    ("namespaces", ["wt-aaaa0000-a"] * 1000),
+    *(("directories", value) for value in (5, [5], ["/etc"], ["windtunnel-x/../../etc"])),
+    ("directories", ["/dev/shm/windtunnel-x\0"]),
+    *(("pid", value) for value in ("1", True, -1, 0, 1 << 22 | 1, 1.5, "../../tmp/x", None)),
+    *(("started_ticks", value) for value in ("1", True, -1, 1 << 63, None)),
+    *(("boot_id", value) for value in (5, None, "", "x" * 200, "\n")),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG_FIELDS)
+def test_a_record_with_a_wrong_field_is_no_record_and_stops_nothing(machine, name, value):
+    planted = lab(machine, "aaaa0000", alive=False)
+    path = plant(machine, "aaaa0000", document_of(planted, **{name: value}))
+    assert state.load(path) is None
+    lab(machine, "dead0000", alive=False)
+    clean.remove_left_overs(machine / "runs")
+    assert names(machine, "netns") == names(machine, "memory") == names(machine, "runs/.lab") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 60_000, "[" * 200_000, '{"a":' * 12_000, "9" * 60_000, "\udcff"]
+)
+def test_text_that_no_decoder_takes_does_not_stop_the_others(machine, text):
+    lab(machine, "dead0000", alive=False)
+    path = plant(machine, "00000000")
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    clean.remove_left_overs(machine / "runs")
+    assert names(machine, "memory") == names(machine, "runs/.lab") == []
+
+
+def test_a_record_of_100_mb_is_not_read(machine, monkeypatch):
+    lab(machine, "dead0000", alive=False)
+    with plant(machine, "00000000").open("wb") as file:
+        file.truncate(100_000_000)
+    tracemalloc.start()
+    try:
+        clean.remove_left_overs(machine / "runs")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert names(machine, "memory") == []
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["fifo", "link", "dangling link", "directory", "socket"])
+def test_a_record_that_is_no_regular_file_is_left_alone(machine, told, kind):
+    lab(machine, "dead0000", alive=False)
+    path = plant(machine, "00000000")
+    path.unlink()
+    outside = machine / "outside.json"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+    else:
+        if kind == "link":
+            outside.write_text(document_of(lab(machine, "a11ce000", alive=True)))
+        path.symlink_to(outside)
+    clean.remove_left_overs(machine / "runs", told.append)
+    assert "windtunnel-dead0000" not in names(machine, "memory")
+    assert os.path.lexists(path)
+    assert [line for line in told if str(path) in line] == told != []
+
+
+def test_records_in_a_linked_folder_are_left_alone(machine, told):
+    record = lab(machine, "dead0000", alive=False)
+    (machine / "runs" / ".lab").rename(machine / "elsewhere")
+    (machine / "runs" / ".lab").symlink_to(machine / "elsewhere")
+    shutil.rmtree(record.memory_directory())
+    clean.remove_left_overs(machine / "runs", told.append)
+    assert names(machine, "elsewhere") == ["dead0000.json"]
+    assert len(told) == 1
+
+
+@AS_ROOT
+def test_a_record_of_another_user_neither_protects_nor_is_acted_on(machine, told):
+    lab(machine, "dead0000", alive=False)
+    (machine / "runs" / ".lab" / "dead0000.json").unlink()
+    dead = LabState("dead0000", "x", "netns", ("wt-dead0000-a",))
+    claims_alive = plant(machine, "dead0000", document_of(dead))
+    living = lab(machine, "a11ce000", alive=True)
+    says_dead = plant(machine, "a11ce000", document_of(living, started_ticks=1))
+    for path in (claims_alive, says_dead):
+        os.chown(path, STRANGER, STRANGER)
+    clean.remove_left_overs(machine / "runs", told.append)
+    assert names(machine, "memory") == ["windtunnel-a11ce000"]
+    assert names(machine, "netns") == ["wt-a11ce000-a", "wt-a11ce000-mid"]
+    assert says_dead.exists()
+    assert any(str(says_dead) in line and str(STRANGER) in line for line in told)
+
+
+@AS_ROOT
+def test_a_directory_of_another_user_is_left_alone_whatever_it_claims(machine, told, monkeypatch):
+    monkeypatch.setattr(clean, "RECORD_TIMEOUT_S", -1.0)
+    lab(machine, "dead0000", alive=False)
+    theirs = machine / "memory" / "windtunnel-bad00000"
+    theirs.mkdir()
+    (theirs / "owner.json").write_text(document_of(LabState("dead0000", "x", "sim")))
+    for path in (theirs, theirs / "owner.json"):
+        os.chown(path, STRANGER, STRANGER)
+    clean.remove_left_overs(machine / "runs", told.append)
+    assert names(machine, "memory") == ["windtunnel-bad00000"]
+    assert [str(theirs) in line for line in told] == [True]
+
+
+def test_a_link_with_the_name_of_a_directory_is_left_alone(machine, told, monkeypatch):
+    monkeypatch.setattr(clean, "RECORD_TIMEOUT_S", -1.0)
+    lab(machine, "dead0000", alive=False)
+    precious = machine / "precious"
+    precious.mkdir()
+    (precious / "owner.json").write_text(document_of(LabState("f00d0000", "x", "sim")))
+    link = machine / "memory" / "windtunnel-bad00000"
+    link.symlink_to(precious)
+    clean.remove_left_overs(machine / "runs", told.append)
+    assert names(machine, "memory") == ["windtunnel-bad00000"]
+    assert names(machine, "precious") == ["owner.json"]
+    assert [str(link) in line for line in told] == [True]
+
+
+def test_lines_about_what_is_left_alone_are_bounded(machine, told):
+    for index in range(clean.SKIPPED_LINES_MAX + 7):
+        (machine / "memory" / f"windtunnel-{index}").symlink_to(machine)
+    clean.remove_left_overs(machine / "runs", told.append)
+    assert len(told) == clean.SKIPPED_LINES_MAX + 1
+    assert "7 more" in told[-1]
+
+
+def test_names_reach_the_terminal_without_control_characters(machine, capsys):
+    (machine / "memory" / "windtunnel-\x1b[2J").symlink_to(machine)
+    clean.remove_left_overs(machine / "runs")
+    assert "left alone" in (err := capsys.readouterr().err)
+    assert "\x1b" not in err
+
+
+def test_one_failed_removal_does_not_stop_the_others_and_is_raised_at_the_end(machine, monkeypatch):
+    def run(argv):
+        if argv[-1].startswith("wt-00000000"):
+            raise LabError("the kernel refuses")
+        (machine / "netns" / argv[-1]).unlink()
+
+    lab(machine, "00000000", alive=False)
+    lab(machine, "dead0000", alive=False)
+    monkeypatch.setattr(clean.process, "run", run)
+    with pytest.raises(clean.NotAllRemoved, match="the kernel refuses") as caught:
+        clean.remove_left_overs(machine / "runs")
+    assert names(machine, "netns") == ["wt-00000000-a", "wt-00000000-mid"]
+    assert names(machine, "runs/.lab") == ["00000000.json"]
+    assert f"directory {machine / 'memory' / 'windtunnel-dead0000'}" in caught.value.removed
+
+
+def test_failing_containers_do_not_hide_what_was_removed(machine, monkeypatch):
+    def refuse():
+        raise LabError("the engine refuses")
+
+    monkeypatch.setattr(clean, "_remove_containers", refuse)
+    lab(machine, "dead0000", alive=False)
+    with pytest.raises(clean.NotAllRemoved) as caught:
+        clean.remove_left_overs(machine / "runs")
+    assert caught.value.problems == ["containers: the engine refuses"]
+    assert len(caught.value.removed) == 3
+
+
+@AS_ROOT
+def test_namespaces_in_a_folder_of_another_user_are_left_alone(machine):
+    (machine / "netns" / "wt-00000000-b").touch()
+    os.chown(machine / "netns", STRANGER, STRANGER)
+    assert clean.remove_left_overs(machine / "runs") == []
+    assert names(machine, "netns") == ["wt-00000000-b"]
+
+
+@AS_ROOT
+def test_a_lab_goes_down_beside_a_directory_that_another_user_planted(machine):
+    record = LabState("dead0000", "x", "netns")
+    record.memory_directory().mkdir()
+    os.chown(record.memory_directory(), STRANGER, STRANGER)
+    assert clean.remove(record, machine / "runs" / ".lab") == []
+    assert names(machine, "memory") == ["windtunnel-dead0000"]
+
+
+def test_a_keeper_falls_back_on_the_record_in_memory(machine):
+    record = lab(machine, "dead0000", alive=False)
+    path = machine / "runs" / ".lab" / "dead0000.json"
+    path.write_text("")
+    clean.remove_recorded(path)
+    assert not record.memory_directory().exists()
+    assert names(machine, "netns") == []

@@ -1,7 +1,9 @@
 """The record of a lab says who owns it, and whether that owner still lives."""
 
+import errno
 import json
 import os
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.orchestrate import state
+from harness.orchestrate.lab import LabError
 from harness.orchestrate.state import LabState
 
 
@@ -73,3 +76,68 @@ def test_an_owner_that_has_ended_is_dead_even_while_nobody_has_reaped_it():
     assert not record.owner_is_alive()
     ended.communicate()
     assert not record.owner_is_alive()
+
+
+def test_the_directory_in_memory_is_for_its_owner_alone(tmp_path, memory):
+    before = os.umask(0)
+    try:
+        RECORD.write(tmp_path / "labs")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((memory / "windtunnel-0a1b2c3d").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["directory", "link"])
+def test_a_directory_that_is_there_already_is_not_used(tmp_path, memory, kind):
+    planted = memory / "windtunnel-0a1b2c3d"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if kind == "link":
+        planted.symlink_to(elsewhere)
+    else:
+        planted.mkdir()
+    with pytest.raises(LabError, match="windtunnel-0a1b2c3d"):
+        RECORD.write(tmp_path / "labs")
+    assert list(planted.iterdir()) == []
+
+
+def test_a_record_is_not_written_through_a_link_with_a_name_that_can_be_guessed(tmp_path):
+    labs, victim = tmp_path / "labs", tmp_path / "victim"
+    labs.mkdir()
+    victim.write_text("precious")
+    for name in ("0a1b2c3d.new", "0a1b2c3d.json"):
+        (labs / name).symlink_to(victim)
+    path = RECORD.write(labs)
+    assert victim.read_text() == "precious"
+    assert state.load(path) == RECORD
+
+
+def test_records_are_not_written_into_a_linked_folder(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "labs").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LabError, match="found a link"):
+        RECORD.write(tmp_path / "labs")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_failed_write_leaves_no_file(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no space"):
+        RECORD.write(tmp_path / "labs")
+    assert list((tmp_path / "labs").iterdir()) == []
+
+
+def test_a_record_under_the_name_of_another_lab_reads_as_none(tmp_path):
+    path = RECORD.write(tmp_path)
+    assert state.load(path.rename(tmp_path / "00000000.json")) is None
+
+
+def test_a_record_says_what_is_wrong_with_it(tmp_path):
+    path = RECORD.write(tmp_path)
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps({**whole, "pid": "1"}))
+    with pytest.raises(state.RecordError, match="pid: expected an integer from 1 to 4194304"):
+        state.read(path)
