@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -87,10 +88,17 @@ def finish(commands: Sequence[Sequence[str]]) -> None:
 
 
 def remove_left_overs() -> list[str]:
-    """Remove the folders of kernels whose starter was killed; return a line for each."""
-    removed = []
+    """Remove the folders of kernels whose starter was killed; return a line for each.
+
+    Other users can create files with such names: only directories of this user are touched. Raises
+    BootError, after all others were removed, if one cannot be.
+    """
+    removed, problems = [], []
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")):
         try:
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+                continue
             claim = os.open(folder / CLAIM_FILE, os.O_RDWR)
         except OSError:
             continue
@@ -100,8 +108,13 @@ def remove_left_overs() -> list[str]:
             continue
         finally:
             os.close(claim)
-        shutil.rmtree(folder)
-        removed.append(f"folder {folder}")
+        try:
+            shutil.rmtree(folder)
+            removed.append(f"folder {folder}")
+        except OSError as error:
+            problems.append(f"folder {folder}: {error}")
+    if problems:
+        raise BootError("\n".join(problems))
     return removed
 
 

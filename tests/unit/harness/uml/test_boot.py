@@ -106,6 +106,45 @@ def test_folders_of_the_dead_are_removed_and_of_the_living_kept(tmp_path):
     assert boot.remove_left_overs() == [f"folder {living}"]
 
 
+def test_a_folder_that_another_user_planted_does_not_stop_the_others(tmp_path):
+    temporary = tmp_path / "temporary"
+    dead, linked, theirs = (temporary / f"{boot.FOLDER_PREFIX}{each}" for each in ("z", "a", "b"))
+    precious = tmp_path / "precious"
+    for folder in (dead, precious, theirs):
+        folder.mkdir()
+        boot._claim(folder).close()
+    linked.symlink_to(precious)
+    expected = [f"folder {dead}"]
+    if os.geteuid() == 0:
+        os.chown(theirs, 12345, 12345)
+    else:
+        expected.insert(0, f"folder {theirs}")
+    assert boot.remove_left_overs() == expected
+    assert (precious / boot.CLAIM_FILE).exists()
+    linked.unlink()
+    boot.shutil.rmtree(theirs, ignore_errors=True)
+
+
+def test_a_folder_that_cannot_be_removed_does_not_stop_the_others(tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    stuck, dead = (temporary / f"{boot.FOLDER_PREFIX}{each}" for each in ("a", "b"))
+    remove = boot.shutil.rmtree
+    for folder in (stuck, dead):
+        folder.mkdir()
+        boot._claim(folder).close()
+
+    def refuse(folder):
+        if folder == stuck:
+            raise OSError("busy")
+        remove(folder)
+
+    monkeypatch.setattr(boot.shutil, "rmtree", refuse)
+    with pytest.raises(BootError, match=f"folder {stuck}: busy"):
+        boot.remove_left_overs()
+    assert not dead.exists()
+    remove(stuck)
+
+
 def test_without_the_program_there_is_no_kernel(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoKernel, match=f"apt-get install {kernel.PACKAGE}"):
