@@ -18,6 +18,7 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,7 +49,9 @@ def main(argv: Sequence[str]) -> int:
     asked.folder.mkdir(parents=True, exist_ok=True)
     # The folder itself stays within reach by this, below what is about to cover it.
     below = os.open(asked.folder, os.O_RDONLY | os.O_DIRECTORY)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={asked.size}", "windtunnel", str(asked.folder)]
+    # A tmpfs is open to everybody unless told otherwise, and the copy takes its mode over.
+    options = f"size={asked.size},mode={stat.S_IMODE(os.fstat(below).st_mode):o}"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "windtunnel", str(asked.folder)]
     try:
         process.run(mount)
     except LabError as error:

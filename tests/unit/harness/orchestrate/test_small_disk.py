@@ -56,6 +56,13 @@ def test_a_program_can_fill_it_and_its_files_stay(tmp_path):
     assert not os.path.ismount(folder)
 
 
+def test_the_folder_has_the_same_mode_on_the_disk_and_afterwards(tmp_path):
+    tmp_path.chmod(0o750)
+    with start(tmp_path, "import os, sys; print(oct(os.stat(sys.argv[1]).st_mode))") as running:
+        told, _ = running.communicate(timeout=60)
+    assert told.strip() == oct(tmp_path.stat().st_mode) == "0o40750"
+
+
 def test_a_program_that_is_told_to_end_ends_and_its_files_stay(tmp_path):
     with start(tmp_path, WAIT) as running:
         assert running.stdout.readline() == "ready\n"
