@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -66,7 +67,7 @@ class AgentLink:
 
     def run(self, argv: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S) -> bytes:
         """Run a short command and return its output; LabError if it fails."""
-        output = f"/tmp/command-{os.getpid()}-{time.monotonic_ns()}"
+        output = f"/tmp/command-{secrets.token_hex(16)}"
         process = self.spawn(f"{self.place}/{argv[0]}", argv, env={}, log=Path(), seen_log=output)
         code = process.wait(timeout_s)
         text = self.read(output)

@@ -8,7 +8,7 @@
     poll    pid                   -> code        null while it lives, minus the signal's number
     signal  pid, number, group    -> {}          no error if it has ended
     read    path                  -> data        a small file, base64
-    fresh   path                  -> {}          an empty directory
+    fresh   path                  -> {}          an empty directory, for its owner alone
     stop                          -> {}          the agent ends after a moment
 
 The connection is the lifeline: when it closes, everything that was started is killed, and the agent
@@ -216,7 +216,7 @@ class Agent:
 
     def _on_fresh(self, request: Message) -> Message:
         shutil.rmtree(request["path"], ignore_errors=True)
-        Path(request["path"]).mkdir(parents=True)
+        Path(request["path"]).mkdir(mode=0o700, parents=True)
         return {}
 
     def _on_stop(self, request: Message) -> Message:

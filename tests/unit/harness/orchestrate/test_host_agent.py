@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -132,6 +133,11 @@ def test_runs_short_commands(link):
         link.run(["sh", "-c", "exit 4"])
 
 
+def test_the_output_of_a_command_is_not_in_a_file_that_can_be_foreseen(link, monkeypatch):
+    monkeypatch.setattr(agent_link.time, "monotonic_ns", lambda: 5)
+    assert [link.run(["printf", text]) for text in "xy"] == [b"x", b"y"]
+
+
 def test_reads_files_as_the_place_sees_them(link):
     assert b"Udp:" in link.read("/proc/net/snmp")
     with pytest.raises(LabError, match="No such file"):
@@ -143,6 +149,7 @@ def test_makes_a_directory_anew(link, tmp_path):
     for _ in range(2):
         link.request("fresh", path=str(folder))
         assert list(folder.iterdir()) == []
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         (folder / "left-over").touch()
 
 
