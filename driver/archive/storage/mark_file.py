@@ -9,14 +9,22 @@ The activity time is written about once a second and is -1 after an orderly end;
 written last, so a file without one is still being made. It may lie in another directory, which
 `archive-mark.lnk` beside the catalog names. Files of older archives have no header and lie eight
 bytes lower. Times are epoch ms. Beyond what Aeron does, our archive locks its directory while it
-lives, so that two that start at once do not both find it free. Source: archive-protocol 4.5.
+lives, so that two that start at once do not both find it free.
+
+An archive takes over the file of the one before, whose blocks are allocated, so that it can start
+on a full disk and serve requests that delete recordings. There it makes do with a small error log,
+and the errors of the one before stay in the log where they cannot be kept in a file of their own.
+Source: archive-protocol 4.5.
 """
 
 import errno
 import fcntl
 import os
+import stat
 import struct
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +36,8 @@ from driver.base.arith import align
 from driver.base.atomics import put_i32_release, put_i64_release
 from driver.base.clock import Clock
 from driver.base.errors import DriverError, StorageError
-from driver.base.mapping import Mapping, create
+from driver.base.mapping import Mapping, create, open_file
+from driver.cnc import error_log
 from driver.cnc.error_log import ErrorObservation, read_errors
 
 FILE_NAME = "archive-mark.dat"
@@ -47,6 +56,8 @@ _TEXT_NAMES = ("control_channel", "local_control_channel", "events_channel", "ae
 HEADER_LENGTH = 8192
 ERROR_BUFFER_LENGTH_MIN = 1 << 20
 PAGE_LENGTH = 4096
+LENGTH_MIN = HEADER_LENGTH + PAGE_LENGTH
+"""Ours: of a mark file on a full disk."""
 LIVENESS_TIMEOUT_MS = 10_000
 LINK_LENGTH_MAX = 4096
 
@@ -177,28 +188,68 @@ class MarkFile:
         self.path = self.directory / FILE_NAME
         self._clock = clock
         self._mapping: Mapping | None = None
-        self._lock = _lock(archive_directory)
+        self._lock = lock(archive_directory)
         try:
-            self._mapping = self._make(archive_directory, header)
+            self._make(archive_directory, header)
         except BaseException:
+            if self._mapping is not None:
+                self._mapping.close()
             os.close(self._lock)
             raise
-        self.error_log = self._mapping.array[HEADER_LENGTH:][: header.error_buffer_length]
 
-    def _make(self, archive_directory: Path, header: MarkFileHeader) -> Mapping:
-        clock = self._clock
-        if self.path.exists():
-            _require_dead(self.path, clock.now_ms())
-            _keep_errors(self.path, clock.now_ms())
-        content = header.encode()
-        length = int(align(HEADER_LENGTH + header.error_buffer_length, PAGE_LENGTH))
-        # A new file under the old name: whoever still has the old one mapped keeps it.
+    def _make(self, archive_directory: Path, header: MarkFileHeader) -> None:
+        header.encode()  # Before anything is changed.
+        kept_length = 0
+        if os.path.lexists(self.path):
+            _require_dead(self.path, self._clock.now_ms())
+            kept_length = _kept_errors(self.path, self._clock.now_ms())
+        try:
+            self._mapping, length = self._taken(header, has_errors=kept_length > 0)
+        except OSError as error:
+            raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
+        log = self._mapping.array[HEADER_LENGTH:length]
+        log[kept_length:] = 0
+        self.error_log = log[kept_length : header.error_buffer_length]
+        _link(archive_directory, self.directory)
+
+    def _taken(self, header: MarkFileHeader, *, has_errors: bool) -> tuple[Mapping, int]:
+        """The file of the archive before, or a new one, and how many of its bytes have blocks."""
+        wanted = int(align(HEADER_LENGTH + header.error_buffer_length, PAGE_LENGTH))
+        size = _regular_size(self.path)
+        attempts = [(self._taken_over, each) for each in (size, LENGTH_MIN) if size >= LENGTH_MIN]
+        if size != wanted and not has_errors:
+            attempts.insert(0, (self._created, wanted))
+        attempts.append((self._created, LENGTH_MIN))
+        for attempt, length in attempts:
+            own = replace(
+                header,
+                error_buffer_length=min(header.error_buffer_length, length - HEADER_LENGTH),
+            )
+            with _full_disk_ignored():
+                return attempt(length, own.encode()), length
+        raise StorageError(
+            f"cannot write {self.path}: {os.strerror(errno.ENOSPC)}; expected at least "
+            f"{LENGTH_MIN} free bytes in {self.directory}: delete a file that is not the archive's"
+        )
+
+    def _taken_over(self, length: int, content: bytes) -> Mapping:
+        """Use the file that is there."""
+        file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            os.posix_fallocate(file, 0, length)
+            # One call: who reads it meanwhile, or after a kill, finds no half of it.
+            os.pwrite(file, content, 0)
+        finally:
+            os.close(file)
+        return open_file(self.path)
+
+    def _created(self, length: int, content: bytes) -> Mapping:
+        """Make a new file, which gets its name when its header is in it."""
         fresh = self.path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         mapping = create(fresh, length, sparse=False)
         mapping.array[: len(content)] = np.frombuffer(content, dtype=np.uint8)
         os.rename(fresh, self.path)
-        _link(archive_directory, self.directory)
         return mapping
 
     def ready(self) -> None:
@@ -225,7 +276,7 @@ class MarkFile:
             put_i64_release(self._mapping.array, ACTIVITY_TIMESTAMP, timestamp_ms)
 
 
-def _lock(directory: Path) -> int:
+def lock(directory: Path) -> int:
     """Lock a directory for as long as the descriptor is open."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -251,20 +302,62 @@ def _require_dead(path: Path, now_ms: int) -> None:
         )
 
 
-def _keep_errors(path: Path, now_ms: int) -> None:
-    """What the last archive noted goes into a file of its own."""
+@contextmanager
+def _full_disk_ignored() -> Iterator[None]:
+    """Go on where there is no space; other errors pass."""
+    try:
+        yield
+    except (OSError, StorageError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError) or cause.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+
+
+def _regular_size(path: Path) -> int:
+    """The length of a file; 0 where it is not there, or is not a regular file."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def _kept_errors(path: Path, now_ms: int) -> int:
+    """Copy the errors of the archive before into a file of their own.
+
+    Returns: how many bytes of the log stay because the disk has no space for the copy
+    """
+    header = read_header(path)
     observations = read_error_log(path)
-    if observations:
-        kept = path.with_name(f"archive-{now_ms}-error.log")
-        lines = [
-            f"{each.observation_count} observations from {each.first_observation_ms} "
-            f"to {each.last_observation_ms}: {each.text}\n"
-            for each in observations
-        ]
-        try:
+    if not observations:
+        return 0
+    kept = path.with_name(f"archive-{now_ms}-error.log")
+    lines = [
+        f"{each.observation_count} observations from {each.first_observation_ms} "
+        f"to {each.last_observation_ms}: {each.text}\n"
+        for each in observations
+    ]
+    try:
+        with _full_disk_ignored():
             kept.write_text("".join(lines))
-        except OSError as error:
-            raise StorageError(f"cannot write {kept}: {error.strerror}") from error
+            return 0
+        kept.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write {kept}: {error.strerror}") from error
+    if header.header_length != HEADER_LENGTH:
+        raise StorageError(f"cannot write {kept}: {os.strerror(errno.ENOSPC)}")
+    return _used_length(_read(path, HEADER_LENGTH, header.error_buffer_length))
+
+
+def _used_length(log: bytes) -> int:
+    """Where the entries of an error log end."""
+    at = 0
+    while at + error_log.TEXT <= len(log):
+        length = int.from_bytes(log[at : at + 4], "little", signed=True)
+        if length < error_log.TEXT or at + length > len(log):
+            break
+        at = int(align(at + length, error_log.ALIGNMENT))
+    return at
 
 
 def _link(archive_directory: Path, mark_directory: Path) -> None:
@@ -272,8 +365,9 @@ def _link(archive_directory: Path, mark_directory: Path) -> None:
     link = archive_directory / LINK_NAME
     try:
         if mark_directory.resolve() == archive_directory.resolve():
-            link.unlink(missing_ok=True)
-        else:
-            link.write_text(str(mark_directory.resolve()))
+            if os.path.lexists(link):
+                link.unlink()
+        elif not link.is_file() or link.read_bytes() != os.fsencode(mark_directory.resolve()):
+            link.write_bytes(os.fsencode(mark_directory.resolve()))
     except OSError as error:
         raise StorageError(f"cannot write {link}: {error.strerror}") from error

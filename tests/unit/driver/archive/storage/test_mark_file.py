@@ -1,6 +1,9 @@
 """The mark file: who owns a directory, what he tells, and when another may have it."""
 
+import errno
+import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,4 +132,120 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
     long = MarkFileHeader(control_channel="aeron:udp?" + "e" * 8192)
     with pytest.raises(StorageError, match=r"header of \d+ bytes exceeds 8192"):
         MarkFile(tmp_path, long, ManualClock())
+    MarkFile(tmp_path, HEADER, ManualClock()).close()
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk on which no file can get another block; returns how to say how much is free."""
+    free = [0]
+    real_allocate, real_write = os.posix_fallocate, Path.write_text
+
+    def allocate(file, at, length):
+        needed = at + length - os.fstat(file).st_blocks * 512
+        if needed > free[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real_allocate(file, at, length)
+
+    def write(path, text, *rest, **named):
+        real_write(path, text[: free[0]], *rest, **named)
+        if len(text) > free[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", allocate)
+    monkeypatch.setattr(Path, "write_text", write)
+    return free
+
+
+def test_on_a_full_disk_the_file_of_the_archive_before_is_used(tmp_path, request):
+    clock = ManualClock()
+    MarkFile(tmp_path, HEADER, clock).close()
+    before = os.stat(tmp_path / mark_file.FILE_NAME)
+    request.getfixturevalue("full_disk")
+    archive = MarkFile(tmp_path, replace(HEADER, pid=78, control_channel=""), clock)
+    assert mark_file.read_header(archive.path).version == 0
+    archive.ready()
+    shown = mark_file.read_header(archive.path)
+    assert (shown.version, shown.pid, shown.control_channel) == (196864, 78, "")
+    assert shown.aeron_directory == HEADER.aeron_directory
+    after = os.stat(archive.path)
+    assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
+    archive.close()
+
+
+def test_on_a_full_disk_errors_that_cannot_be_copied_stay_in_the_log(tmp_path, request):
+    clock = ManualClock()
+    archive = MarkFile(tmp_path, HEADER, clock)
+    ErrorLog(archive.error_log, clock).record(0, "cannot write: No space left on device")
+    archive.close()
+    free = request.getfixturevalue("full_disk")
+    archive = MarkFile(tmp_path, HEADER, clock)
+    assert not list(tmp_path.glob("archive-*-error.log"))
+    ErrorLog(archive.error_log, clock).record(0, "another")
+    texts = [each.text for each in mark_file.read_error_log(archive.path)]
+    assert texts == ["(0) cannot write: No space left on device", "(0) another"]
+    archive.close()
+    free[0] = 1 << 20
+    MarkFile(tmp_path, HEADER, clock).close()
+    assert mark_file.read_error_log(archive.path) == []
+    (kept,) = tmp_path.glob("archive-*-error.log")
+    assert kept.read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize("was", ["nothing", "shorter", "longer", "sparse"])
+def test_on_a_full_disk_a_small_error_log_will_do(tmp_path, request, was):
+    clock, lengths = ManualClock(), {"shorter": 1 << 20, "longer": 1 << 21}
+    if was in lengths:
+        other = replace(HEADER, error_buffer_length=lengths[was])
+        MarkFile(tmp_path, other, clock).close()
+    elif was == "sparse":
+        # As Aeron makes it.
+        MarkFile(tmp_path, HEADER, clock).close()
+        path = tmp_path / mark_file.FILE_NAME
+        path.write_bytes(path.read_bytes()[:8192])
+        os.truncate(path, 1_056_768)
+    free = request.getfixturevalue("full_disk")
+    free[0] = 12_288
+    wanted = replace(HEADER, error_buffer_length=3 << 19)
+    archive = MarkFile(tmp_path, HEADER if was == "sparse" else wanted, clock)
+    archive.ready()
+    shown = mark_file.read_header(archive.path)
+    expected = {"shorter": 1 << 20, "longer": 3 << 19}.get(was, 4096)
+    assert shown.error_buffer_length == archive.error_log.size == expected
+    ErrorLog(archive.error_log, clock).record(0, "there")
+    assert [each.text for each in mark_file.read_error_log(archive.path)] == ["(0) there"]
+    archive.close()
+
+
+def test_a_disk_without_any_space_and_without_a_mark_file_is_told(tmp_path, full_disk):
+    full_disk[0] = 12_287
+    expected = r"archive-mark\.dat: No space left on device; expected at least 12288 free bytes in "
+    with pytest.raises(StorageError, match=expected):
+        MarkFile(tmp_path, HEADER, ManualClock())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_another_length_is_replaced_where_there_is_space(tmp_path):
+    clock = ManualClock()
+    for length in (1 << 20, 1 << 21, 1 << 20):
+        archive = MarkFile(tmp_path, replace(HEADER, error_buffer_length=length), clock)
+        assert archive.error_log.size == length
+        assert archive.path.stat().st_size == length + 8192
+        archive.close()
+
+
+@pytest.mark.parametrize("call", ["rename", "unlink", "open"])
+def test_a_directory_that_cannot_be_written_is_told(tmp_path, monkeypatch, call):
+    def refuse(path, *rest, **named):
+        if call == "open" and not rest[0] & os.O_CREAT:
+            return real(path, *rest, **named)
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    if call == "unlink":
+        (tmp_path / "archive-mark.new").touch()
+    real = getattr(os, call)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, refuse)
+        with pytest.raises(StorageError, match="Read-only file system"):
+            MarkFile(tmp_path, HEADER, ManualClock())
     MarkFile(tmp_path, HEADER, ManualClock()).close()
