@@ -127,7 +127,10 @@ class ImageRecording:
         )  # fmt: skip
         facilities, archive_id = self._facilities, self._facilities.archive_id
         join_position = image.join_position
-        writer = SegmentWriter(facilities.directory, recording, join_position, self._options)
+        writer = SegmentWriter(
+            facilities.directory, recording, join_position, self._options,
+            is_new=order.extended_id is None,
+        )  # fmt: skip
         try:
             counter = facilities.client.add_counter(
                 recording_position.TYPE_ID,

@@ -4,9 +4,10 @@
     <id>-<base>.rec   offset = position - base
 
 The first file is there from the beginning, the next one as soon as one is full: a recording that
-stops between two files has an empty one. A file may only be there already when a recording begins
-or goes on; what lies behind its position there is taken away. Of padding the header is written. A
-block that could not be written whole is taken back, so that nothing torn is left behind `position`.
+stops between two files has an empty one. A file that is created must not exist before. Only a
+recording that goes on opens an existing file, and cuts off what lies behind its position there. Of
+padding the header is written. A block that could not be written whole is taken back, so that
+nothing torn is left behind `position`.
 Source: archive-protocol 4.3, 5.1, 5.2.
 """
 
@@ -54,8 +55,13 @@ class SegmentWriter:
         descriptor: RecordingDescriptor,
         position: int,
         options: WriteOptions | None = None,
+        *,
+        is_new: bool = False,
     ) -> None:
-        """Open the file of `position`, or make it. Raises StorageError."""
+        """Create the file of `position`, or open it where an old recording goes on in it.
+
+        Raises StorageError
+        """
         self.position = position
         """Up to where everything is written, and as far down as the sync level says."""
         self._directory, self._recording_id = directory, descriptor.recording_id
@@ -68,19 +74,17 @@ class SegmentWriter:
             descriptor.segment_file_length,
         )  # fmt: skip
         self._file = -1
-        self._open(os.O_CREAT)
+        self._open(is_new=is_new)
         try:
             self._cut_off()
         except BaseException:
             self.close()
             raise
 
-    def _open(self, flags: int) -> None:
+    def _open(self, *, is_new: bool) -> None:
         self._path = self._directory / file_name(self._recording_id, self._base)
-        try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | flags, 0o660)
-        except OSError as error:
-            raise StorageError(f"cannot create {self._path}: {error.strerror}") from error
+        if is_new or not self._has_opened():
+            self._create()
         try:
             os.ftruncate(self._file, self._segment_length)
             if self._options.sync_level > SyncLevel.CACHE:
@@ -91,6 +95,27 @@ class SegmentWriter:
             raise StorageError(
                 f"cannot make {self._path} {self._segment_length} bytes long: {error.strerror}"
             ) from error
+
+    def _has_opened(self) -> bool:
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StorageError(f"cannot open {self._path}: {error.strerror}") from error
+        return True
+
+    def _create(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            self._file = os.open(self._path, flags, 0o660)
+        except FileExistsError as error:
+            raise StorageError(
+                f"cannot create {self._path}: {error.strerror}; it holds no position of the "
+                "recording: move it away"
+            ) from error
+        except OSError as error:
+            raise StorageError(f"cannot create {self._path}: {error.strerror}") from error
 
     def write(self, block: memoryview) -> None:
         """Write whole frames that lie in one term, or one padding frame. Raises StorageError."""
@@ -113,7 +138,7 @@ class SegmentWriter:
         if offset + len(block) == self._segment_length:
             self.close()
             self._base += self._segment_length
-            self._open(os.O_CREAT | os.O_EXCL)
+            self._open(is_new=True)
 
     def _with_checksums(self, block: memoryview, frames: np.ndarray) -> memoryview:
         checksum = self._options.checksum

@@ -12,6 +12,7 @@ from driver.archive.operation.refusal import Refusal
 from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.archive.storage.catalog_entry import shape_fault
+from driver.archive.storage.segment_file import segments_of
 from driver.channel.publication_parameters import MTU_LENGTH_MAX
 from driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
@@ -48,6 +49,7 @@ def prepared(facilities: Facilities, recording_id: int, source: RecordingDescrip
         stop_timestamp=source.start_timestamp,
     )  # fmt: skip
     if recording_id == NULL_VALUE:
+        _require_no_files(facilities)
         return Destination(catalog.add(copied), start, True)
     found = facilities.recording(recording_id)
     if found.start_position == found.stop_position:
@@ -59,3 +61,12 @@ def prepared(facilities: Facilities, recording_id: int, source: RecordingDescrip
             f"with stream {source.stream_id}", ErrorCode.UNKNOWN_RECORDING,
         )  # fmt: skip
     return Destination(recording_id, found.stop_position, False)
+
+
+def _require_no_files(facilities: Facilities) -> None:
+    """Raise Refusal where files have the names that a new recording's would get."""
+    found = segments_of(facilities.directory, facilities.catalog.next_recording_id)
+    if found:
+        raise Refusal(
+            f"expected no file of the next recording, found {found[0].path}: move it away"
+        )

@@ -54,6 +54,18 @@ def test_a_stopped_recording_is_copied_byte_by_byte(two, tmp_path, channel):
     ]  # fmt: skip
 
 
+def test_a_copy_does_not_go_into_a_file_that_is_there(two, tmp_path):
+    own, talker, source = two
+    source.stopped_recording(10, archive_id=SOURCE_ID)
+    path = tmp_path / "archive" / "0-0.rec"
+    path.write_bytes(b"precious")
+    answer = replicate(talker)
+    said = until_end(own, talker, answer.relevant_id)
+    assert ("ERROR", 0) in said
+    assert path.read_bytes() == b"precious"
+    assert entry(tmp_path / "archive") is None
+
+
 def test_a_copy_goes_on_where_it_was(two, tmp_path):
     own, talker, source = two
     end = source.stopped_recording(300, archive_id=SOURCE_ID).end
