@@ -3,6 +3,8 @@
 What cannot be written ends with a word to whoever asked for it; nothing else is harmed.
 """
 
+import contextlib
+import os
 import shutil
 import subprocess
 
@@ -10,7 +12,7 @@ import pytest
 
 from driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
 from driver.archive.protocol.requests import PurgeRecordingRequest
-from tests.archive.archives import SEGMENT, TERM, until
+from tests.archive.archives import SEGMENT, TERM, make_as_old, until
 from tests.archive.conversation import Conversation
 from tests.archive.streams import FRAME, FRAMES_PER_TERM, Recorded, message, replayed
 
@@ -37,9 +39,14 @@ def disk(tmp_path):
 
 
 @pytest.fixture
-def talk(own_archive, disk):
-    archive = own_archive({"aeron.archive.low.storage.space.threshold": 0}).start()
-    assert archive.directory == disk
+def archive(own_archive, disk):
+    made = own_archive({"aeron.archive.low.storage.space.threshold": 0}).start()
+    assert made.directory == disk
+    return made
+
+
+@pytest.fixture
+def talk(archive):
     made = Conversation(archive)
     yield made
     made.close()
@@ -87,6 +94,59 @@ def test_a_full_disk_ends_one_recording_and_harms_no_other(talk, kind):
     later = Recorded(talk).send(300)
     later.stop()
     assert replayed(talk, later.recording_id) == later.sent
+
+
+def fill(disk):
+    """Leave not one block on the disk."""
+    with (disk / "filler").open("wb") as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            file.flush()
+    free = os.statvfs(disk)
+    assert free.f_bavail == 0
+
+
+def test_an_archive_starts_on_a_full_disk_and_frees_space(archive, talk, disk, kind):
+    if kind == "java":
+        pytest.skip("the error log of Java's archive is a sparse file: its conductor dies of it")
+    done = Recorded(talk).send(300)
+    done.stop()
+    full = Recorded(talk)
+    publish_until_refused(full)
+    talk.signal(RecordingSignal.STOP, full.request)
+    talk.close()
+    archive.kill()
+    fill(disk)
+    make_as_old(disk / "archive-mark.dat", 11_000)
+    shutil.rmtree(archive.folder / "aeron")
+    again = Conversation(archive.start())
+    assert replayed(again, done.recording_id) == done.sent
+    deleted = again.send(PurgeRecordingRequest, recording_id=full.recording_id)
+    again.signal(RecordingSignal.DELETE, deleted)
+    later = Recorded(again).send(300)
+    later.stop()
+    assert replayed(again, later.recording_id) == later.sent
+    again.close()
+
+
+def test_a_directory_that_becomes_read_only_is_refused_in_one_line(own_archive, disk, kind):
+    archive = own_archive().start()
+    recorded = Recorded(Conversation(archive)).send(10)
+    recorded.stop()
+    archive.stop()
+    shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
+    before = {path.name: path.read_bytes() for path in disk.iterdir()}
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    archive.launch()
+    code = archive.exit_code()
+    if kind == "ours":
+        assert code == 2
+        assert "Traceback" not in archive.log
+        lines = [line for line in archive.log.splitlines() if "windtunnel archive:" in line]
+        assert len(lines) == 1
+        assert f"{disk}: expected a directory that can be written to: Read-only" in lines[0]
+        assert "aeron.archive.dir" in lines[0]
+    assert code != 0
+    assert {path.name: path.read_bytes() for path in disk.iterdir()} == before
 
 
 def test_a_directory_that_cannot_be_written_is_refused_by_name(own_archive, disk):

@@ -2,17 +2,22 @@
 
 A recording without a stop position was going on when its archive was killed; its files tell where
 it stopped, and the last of them gets the length that all have. Of one whose last frame may be torn
-nobody but a person can say where it stopped, so the archive does not start. Emptying takes away
+nobody but a person can say where it stopped, so the archive does not start. Nor does it start where
+the catalog is damaged, or missing, or does not account for the segment files: it would use their
+names again. Emptying takes away
 what archives leave, and nothing else that may lie there, where Aeron deletes the whole directory.
 Source: archive-protocol 4.6.
 """
 
+import errno
+import os
 import re
 from pathlib import Path
 
 from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.storage import mark_file, segment_file
-from driver.archive.storage.catalog import FILE_NAME
+from driver.archive.storage import catalog_account, mark_file, segment_file
+from driver.archive.storage.catalog import FILE_NAME, CatalogError, CatalogVersionError
+from driver.archive.storage.catalog_account import Segments
 from driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
 from driver.archive.storage.checksum import Checksum
 from driver.archive.storage.mark_file import ActiveArchiveError
@@ -22,16 +27,26 @@ from driver.base.clock import Clock
 from driver.base.errors import StorageError
 
 _OURS = re.compile(
-    r"archive\.catalog(\.compact|\.updated)?|archive-mark\.(dat|lnk|new)|archive-\d+-error\.log"
+    r"archive\.catalog(\.compact|\.updated|\.damaged-\d+)?"
+    r"|archive-mark\.(dat|lnk|new)|archive-\d+-error\.log"
 )
 
 
 def make(directory: Path) -> None:
-    """Make a directory, with those above it. Raises StorageError."""
+    """Make a directory, with those above it, that can be written to. Raises StorageError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"cannot make {directory}: {error.strerror}") from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        why = "Permission denied"
+        if os.statvfs(directory).f_flag & os.ST_RDONLY:
+            why = os.strerror(errno.EROFS)
+        raise StorageError(
+            f"{directory}: expected a directory that can be written to: {why}; give this user "
+            "the right to write to it, or choose another with aeron.archive.dir or "
+            "aeron.archive.mark.file.dir"
+        )
 
 
 def empty(directory: Path, clock: Clock) -> None:
@@ -52,19 +67,42 @@ def empty(directory: Path, clock: Clock) -> None:
 
 def open_catalog(directory: Path, options: CatalogOptions, clock: Clock) -> CatalogWriter:
     """The catalog, made if there is none, in which nothing goes on. Raises StorageError."""
-    if not (directory / FILE_NAME).exists():
+    segments = segments_by_recording(directory)
+    if not os.path.lexists(directory / FILE_NAME):
+        fault = catalog_account.missing(directory, segments)
+        if fault:
+            raise CatalogError(f"{fault}; {catalog_account.advice(directory)}")
         return CatalogWriter.create(directory, options)
-    catalog = CatalogWriter(directory, options)
+    catalog = _opened(directory, options, segments)
     try:
-        _mend(directory, catalog, options.checksum, clock)
+        fault = catalog_account.unaccounted(catalog, segments)
+        if fault:
+            raise CatalogError(f"{fault}; {catalog_account.advice(directory)}")
+        _mend(directory, catalog, options.checksum, clock, segments)
     except BaseException:
         catalog.close()
         raise
     return catalog
 
 
-def _mend(directory: Path, catalog: CatalogWriter, checksum: Checksum | None, clock: Clock) -> None:
-    segments = segments_by_recording(directory)
+def _opened(directory: Path, options: CatalogOptions, segments: Segments) -> CatalogWriter:
+    try:
+        return CatalogWriter(directory, options)
+    except CatalogVersionError:
+        raise
+    except CatalogError as error:
+        present = catalog_account.count_text(segments)
+        advice = catalog_account.advice(directory)
+        raise CatalogError(f"{error}; beside it are {present}; {advice}") from error
+
+
+def _mend(
+    directory: Path,
+    catalog: CatalogWriter,
+    checksum: Checksum | None,
+    clock: Clock,
+    segments: Segments,
+) -> None:
     for recording_id in catalog.recording_ids:
         recording = catalog.descriptor(recording_id)
         if recording is None or recording.stop_position != NULL_VALUE:

@@ -5,6 +5,9 @@
     frame_walk      from frame to frame through a segment file, checking on the way
     catalog         which recordings there are, an entry each (`catalog_entry`)
     catalog_writer  changing that, so that a kill at any moment leaves a catalog that opens
+    catalog_account whether it accounts for the segment files beside it
+    catalog_salvage, segment_survey, catalog_rebuild
+                    rebuilding a damaged one from what is left of it and from the segment files
     recovery        where a recording stopped whose archive was killed
     mark_file       who owns the directory, and whether he lives
     sync            bytes into files, and how far down they are pushed

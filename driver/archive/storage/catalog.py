@@ -5,12 +5,17 @@
     | version | length  | next recording id   | alignment | 0  |  0  | entry | entry | 0 0 0
     +---------+---------+---------------------+-----------+----+-----+-------+-------+-- - -
 
-Entries follow each other up to one without a length. They are never taken out, so that ids, which
-ascend, are used once. One whose descriptor makes no sense is passed over; one whose length makes
-none hides all that is behind it, which is told in `damage`. Knows nothing of segment files, and
-how it is written is in `catalog_writer`. Source: archive-protocol 4.2.
+Entries follow each other up to one without a length, and all bytes behind that are zero. An archive
+never removes one, so that ids, which ascend, are used once. One whose descriptor makes no sense is
+passed over. `damage` says what contradicts this: a length that cannot be, bytes behind the last
+entry, a next recording id that is taken. A next id that is more than one past the last entry is not
+damage: Aeron's `compact` removes entries, also the last ones, and keeps the next id. Nor is an
+addition that was interrupted by a kill: the content of the next recording without its header. Knows
+nothing of segment files, see `catalog_account`; how it is written is in `catalog_writer`.
+Source: archive-protocol 4.2.
 """
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -30,8 +35,17 @@ HEADER_LENGTH = 32
 assert HEADER.size == HEADER_LENGTH
 
 
+LOOKS = 3
+"""Ours: how often a catalog is read before it is called damaged; its archive may add to it."""
+CHUNK_LENGTH = 1 << 20
+
+
 class CatalogError(StorageError):
     """A catalog that cannot be used as it is."""
+
+
+class CatalogVersionError(CatalogError):
+    """A catalog of another storage version, which may be sound."""
 
 
 class Catalog:
@@ -55,6 +69,12 @@ class Catalog:
             raise
 
     def _load(self) -> None:
+        for _ in range(LOOKS):
+            self._load_once()
+            if not self.damage:
+                break
+
+    def _load_once(self) -> None:
         self.capacity = os.fstat(self._file).st_size
         if self.capacity < HEADER_LENGTH:
             raise CatalogError(
@@ -63,7 +83,8 @@ class Catalog:
         found = HEADER.unpack(self._read(0, HEADER_LENGTH))
         self.version, _, self.next_recording_id, self.alignment, _ = found
         if major_of(self.version) != major_of(STORAGE_VERSION):
-            raise CatalogError(
+            kind = CatalogVersionError if is_older(self.version) else CatalogError
+            raise kind(
                 f"{self.path}: expected storage version 3.x, found {version_text(self.version)}"
             )
         if self.alignment < entries.HEADER_LENGTH or not is_power_of_two(self.alignment):
@@ -72,8 +93,16 @@ class Catalog:
             )
         self.damage = ""
         self._index()
-        if self.next_recording_id == 0:
-            self.next_recording_id = self.highest_recording_id + 1
+        highest = self.highest_recording_id
+        if self.next_recording_id in (0, highest):
+            # Not kept by an old archive, or not yet written when an addition was interrupted.
+            self.next_recording_id = highest + 1
+        if self.next_recording_id <= highest:
+            self.damage = self.damage or (
+                f"{self.path}: the next recording id is {self.next_recording_id}, "
+                f"but there is a recording {highest}"
+            )
+        self._check_behind()
 
     def _index(self) -> None:
         """Note where each recording is, and where the next entry goes."""
@@ -90,6 +119,11 @@ class Catalog:
                     f"but recording {self.highest_recording_id} is before it"
                 )
                 continue
+            if entries.hides_another(entry, self.alignment):
+                self.damage = self.damage or (
+                    f"{self.path}: the entry at {entry.offset} has length {entry.length} and "
+                    "reaches over another entry"
+                )
             self._offset_by_id[entry.recording_id] = entry.offset
             if entry.state == RecordingState.VALID and not entry.fault:
                 self._valid[entry.recording_id] = None
@@ -121,6 +155,43 @@ class Catalog:
         content = self._read(offset + entries.HEADER_LENGTH, length)
         return entries.parsed(offset, head, content)
 
+    def _check_behind(self) -> None:
+        """Require zeros behind the last entry, or an addition that was interrupted."""
+        self._unfinished = range(0)
+        first, end = self._nonzero_behind()
+        if end <= self._end:
+            return
+        at = self._end + entries.HEADER_LENGTH
+        content = self._read(at, min(end - at, CHUNK_LENGTH)) if at < end else b""
+        if first >= at and entries.is_beginning_of(content, self.next_recording_id):
+            self._unfinished = range(at, end)
+            return
+        self.damage = self.damage or (
+            f"{self.path}: expected an entry or zeros at {self._end}, behind the last entry, "
+            f"found other bytes from {first} to {end}"
+        )
+
+    def _nonzero_behind(self) -> tuple[int, int]:
+        """(the first byte behind the last entry that is not zero, where the last such ends)."""
+        first, end, at = self.capacity, self._end, self._end
+        while at < self.capacity:
+            at = self._data_from(at)
+            chunk = self._read(at, min(CHUNK_LENGTH, self.capacity - at))
+            content = chunk.rstrip(b"\0")
+            if content:
+                first = min(first, at + len(content) - len(content.lstrip(b"\0")))
+                end = at + len(content)
+            at += len(chunk)
+        return first, end
+
+    def _data_from(self, at: int) -> int:
+        """The next offset that is not in a hole of the file."""
+        try:
+            return os.lseek(self._file, at, os.SEEK_DATA)
+        except OSError as error:
+            # Other errors: the file system knows no holes.
+            return self.capacity if error.errno == errno.ENXIO else at
+
     def _read(self, at: int, length: int) -> bytes:
         try:
             content = os.pread(self._file, length, at)
@@ -140,6 +211,10 @@ class Catalog:
         """The valid recordings, ascending."""
         return tuple(self._valid)
 
+    def has_entry(self, recording_id: int) -> bool:
+        """Whether there is an entry for a recording, in any state."""
+        return recording_id in self._offset_by_id
+
     def entry(self, recording_id: int) -> CatalogEntry | None:
         """What the file says about a recording, in any state."""
         offset = self._offset_by_id.get(recording_id)
@@ -158,3 +233,8 @@ class Catalog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def is_older(version: int) -> bool:
+    """Whether a catalog is of a storage version that Aeron's ArchiveTool can migrate from."""
+    return 0 < version < semantic_version(major_of(STORAGE_VERSION), 0, 0)

@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from driver.archive.protocol.codec import MalformedMessage, decode_body, encode_body
+from driver.archive.protocol.codec import PREFIX, MalformedMessage, decode_body, encode_body
 from driver.archive.protocol.codes import SCHEMA_VERSION
 from driver.archive.protocol.responses import RecordingDescriptor
 from driver.archive.storage.checksum import Checksum
@@ -25,7 +25,9 @@ HEADER = struct.Struct("<3i")
 HEADER_LENGTH = 32
 ALIGNMENT = 64
 BLOCK_LENGTH = RecordingDescriptor.LAYOUT.block_length
-LENGTH_MIN = BLOCK_LENGTH + 3 * 4
+RECORDING_ID = 16
+TEXT_COUNT = 3
+LENGTH_MIN = BLOCK_LENGTH + TEXT_COUNT * PREFIX.size
 """A descriptor whose three texts are empty."""
 
 
@@ -109,3 +111,36 @@ def padded_content(descriptor: RecordingDescriptor, alignment: int = ALIGNMENT) 
 def header(content: bytes, state: int, checksum: Checksum | None) -> bytes:
     """The fields in front of such content."""
     return HEADER.pack(len(content), state, 0 if checksum is None else checksum.of(content))
+
+
+def hides_another(entry: CatalogEntry, alignment: int) -> bool:
+    """Whether its length reaches over a later entry.
+
+    An entry may be longer than its texts need, since it keeps its length when they become shorter;
+    what it does not need is zero then.
+    """
+    found = entry.descriptor
+    if found is None:
+        return False
+    texts = (found.stripped_channel, found.original_channel, found.source_identity)
+    end = BLOCK_LENGTH + sum(PREFIX.size + len(text) for text in texts)
+    at = int(align(HEADER_LENGTH + end, alignment)) - HEADER_LENGTH
+    if len(entry.content) < at + HEADER_LENGTH + LENGTH_MIN:
+        return False
+    later = parsed(at, entry.content[at : at + HEADER_LENGTH], entry.content[at + HEADER_LENGTH :])
+    return not later.fault and later.length > 0 and later.recording_id > entry.recording_id
+
+
+def is_beginning_of(content: bytes, recording_id: int) -> bool:
+    """Whether content may be what a kill left of a descriptor of this recording.
+
+    It is written from its beginning to its end, so no byte may lie behind the texts that it
+    announces.
+    """
+    found = content[RECORDING_ID : RECORDING_ID + 8].ljust(8, b"\0")
+    if int.from_bytes(found, "little", signed=True) != recording_id:
+        return False
+    end = BLOCK_LENGTH
+    for _ in range(TEXT_COUNT):
+        end += PREFIX.size + int.from_bytes(content[end : end + PREFIX.size], "little")
+    return len(content) <= end

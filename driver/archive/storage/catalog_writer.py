@@ -1,8 +1,9 @@
 """Changing a catalog, so that an archive that is killed at any moment leaves one that opens.
 
 A new entry is written from the back: its content, its header, and then the next id. Killed between
-two of these, it is not there, or its id is still the next one, which opening sets right. The
-numbers of an entry change with its checksum in one system call. The first file, and a new one for
+two of these, it is not there, or its id is still the next one, which opening sets right. Content
+without a header is erased then, so that it does not lie behind a shorter entry later. The numbers
+of an entry change with its checksum in one system call. The first file, and a new one for
 an entry that must become longer, gets the catalog's name when all of it is on the disk.
 
 Aeron leaves the checksum stale where a stop position is recovered, and lets it cover less than the
@@ -65,7 +66,7 @@ class CatalogWriter(Catalog):
         if path.exists():
             raise StorageError(f"cannot create {path}: {os.strerror(errno.EEXIST)}")
         header = HEADER.pack(STORAGE_VERSION, HEADER_LENGTH, 0, entries.ALIGNMENT, 0)
-        _put_in_place(directory, header, len(header))
+        put_in_place(directory, header, len(header))
         made = cls(directory, options)
         made._sync(names=True)
         return made
@@ -74,14 +75,8 @@ class CatalogWriter(Catalog):
         super()._load()
         if self.damage:
             raise CatalogError(self.damage)
-        highest = self.highest_recording_id
-        if self.next_recording_id == highest:
-            self.next_recording_id = highest + 1
-        if self.next_recording_id <= highest:
-            raise CatalogError(
-                f"{self.path}: the next recording id is {self.next_recording_id}, "
-                f"but there is a recording {highest}"
-            )
+        if self._unfinished:
+            self._write(self._unfinished.start, bytes(len(self._unfinished)))
         self.reserve(self._options.capacity)
 
     def add(self, descriptor: RecordingDescriptor) -> int:
@@ -158,7 +153,7 @@ class CatalogWriter(Catalog):
             parts.append(head.ljust(entries.HEADER_LENGTH, b"\0") + content)
         whole = b"".join(parts)
         capacity = self.capacity if len(whole) <= self.capacity else self._capacity_for(len(whole))
-        _put_in_place(self.directory, whole, capacity)
+        put_in_place(self.directory, whole, capacity)
         os.close(self._file)
         self._open()
         self._sync(names=True)
@@ -230,7 +225,7 @@ class CatalogWriter(Catalog):
         return self
 
 
-def _put_in_place(directory: Path, content: bytes, capacity: int) -> None:
+def put_in_place(directory: Path, content: bytes, capacity: int) -> None:
     """Make a file of so many bytes the catalog of a directory. Raises StorageError."""
     path = directory / REPLACEMENT_NAME
     try:

@@ -8,7 +8,7 @@
     frame_checksums   putting checksums into frames
     orphans           files that belong to no recording's positions
     running           being an archive
-    command, looking, mending, program    the command line
+    command, looking, mending, recovering, program    the command line
 
 The tools do what Aeron's ArchiveTool does, and refuse to write while an archive lives.
 """

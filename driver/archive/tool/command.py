@@ -39,6 +39,7 @@ def archive(ctx: click.Context) -> None:
       windtunnel archive describe --dir /data/archive
       windtunnel archive dump 0 --limit 10
       windtunnel archive verify --all-segments --checksum CRC-32C --read-only
+      windtunnel archive recover --dry-run
 
     What only looks may do so while the archive lives; what writes refuses to.
     """

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from driver.archive.storage import mark_file
-from driver.archive.storage.catalog import FILE_NAME, Catalog
+from driver.archive.storage import catalog_account, mark_file
+from driver.archive.storage.catalog import FILE_NAME, Catalog, CatalogError, CatalogVersionError
 from driver.archive.storage.catalog_entry import CatalogEntry
 from driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
 from driver.archive.storage.checksum import Checksum
 from driver.archive.storage.mark_file import MarkFileHeader
-from driver.archive.tool.failure import NOTHING, Failure
+from driver.archive.storage.segment_file import names, segments_by_recording
+from driver.archive.tool.failure import DAMAGED, NOTHING, Failure
 from driver.base.clock import SystemClock
 from driver.base.errors import StorageError
 
@@ -19,7 +20,10 @@ def require_archive(directory: Path) -> None:
     """Raise Failure unless there is a catalog."""
     if not directory.is_dir():
         raise Failure(f"{directory}: there is no such directory", NOTHING)
-    if not (directory / FILE_NAME).exists():
+    if FILE_NAME not in names(directory):
+        lost = catalog_account.missing(directory, segments_by_recording(directory))
+        if lost:
+            raise Failure(f"{lost}; {catalog_account.advice(directory)}", DAMAGED)
         raise Failure(f"{directory}: there is no archive: no {FILE_NAME}", NOTHING)
 
 
@@ -38,11 +42,24 @@ def now_ms() -> int:
     return SystemClock().now_ms()
 
 
+def require_dead(directory: Path) -> None:
+    """Raise StorageError while an archive is active in the directory."""
+    header = header_of(directory)
+    if header is not None and header.is_active(now_ms()):
+        raise StorageError(
+            f"{directory}: its archive lives, as process {header.pid}, and only it may write"
+        )
+
+
 @contextmanager
 def reading(directory: Path) -> Iterator[Catalog]:
     """The catalog, to look at. Raises Failure, StorageError."""
     require_archive(directory)
-    with Catalog(directory) as catalog:
+    segments = segments_by_recording(directory)
+    with _advised(directory), Catalog(directory) as catalog:
+        fault = catalog.damage or catalog_account.unaccounted(catalog, segments)
+        if fault:
+            catalog.damage = f"{fault}; {catalog_account.advice(directory)}"
         yield catalog
 
 
@@ -50,13 +67,25 @@ def reading(directory: Path) -> Iterator[Catalog]:
 def writing(directory: Path, checksum: Checksum | None = None) -> Iterator[CatalogWriter]:
     """The catalog, to change; nobody else may. Raises Failure, StorageError."""
     require_archive(directory)
-    header = header_of(directory)
-    if header is not None and header.is_active(now_ms()):
-        raise StorageError(
-            f"{directory}: its archive lives, as process {header.pid}, and only it may write"
-        )
-    with CatalogWriter(directory, CatalogOptions(capacity=0, checksum=checksum)) as catalog:
+    require_dead(directory)
+    segments = segments_by_recording(directory)
+    options = CatalogOptions(capacity=0, checksum=checksum)
+    with _advised(directory), CatalogWriter(directory, options) as catalog:
+        fault = catalog_account.unaccounted(catalog, segments)
+        if fault:
+            raise CatalogError(fault)
         yield catalog
+
+
+@contextmanager
+def _advised(directory: Path) -> Iterator[None]:
+    """Say of a damaged catalog which command rebuilds it."""
+    try:
+        yield
+    except CatalogVersionError:
+        raise
+    except CatalogError as error:
+        raise CatalogError(f"{error}; {catalog_account.advice(directory)}") from error
 
 
 def chosen(catalog: Catalog, recording_id: int | None) -> list[CatalogEntry]:

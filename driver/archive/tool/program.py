@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import click
 
-from driver.archive.tool import failure, looking, mending, running
+from driver.archive.tool import failure, looking, mending, recovering, running
 from driver.archive.tool.command import PROGRAM, archive
 from driver.base.errors import DriverError
 
-for verb in (*running.VERBS, *looking.VERBS, *mending.VERBS):
+for verb in (*running.VERBS, *looking.VERBS, *mending.VERBS, *recovering.VERBS):
     archive.add_command(verb)
 
 

@@ -14,9 +14,10 @@ from driver.archive.storage import mark_file
 from driver.archive.storage.catalog import Catalog
 from driver.archive.storage.mark_file import ActiveArchiveError, read_header
 from driver.archive.tool.failure import UNANSWERED, code_of
+from driver.archive.tool.program import main
 from driver.base.errors import ConfigurationError, StorageError
 from tests.unit.driver.archive.running.own_archive import Ok, own_archive, settings
-from tests.unit.driver.archive.running.own_stream import FRAME, STREAM, Reader, message
+from tests.unit.driver.archive.running.own_stream import FRAME, IPC, STREAM, Reader, message
 from tests.unit.driver.archive.storage import own_recording
 from tests.unit.driver.client.invoked_client import world
 
@@ -169,12 +170,77 @@ def test_a_directory_that_cannot_be_made_is_said(tmp_path, monkeypatch):
         pass
 
 
-def test_recordings_of_the_past_need_not_be_ours(tmp_path, monkeypatch):
+def _contents(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*.rec")}
+
+
+@pytest.mark.parametrize("content", [None, b"", bytes(4096)], ids=["missing", "empty", "zeros"])
+def test_an_archive_without_its_catalog_does_not_start_beside_recordings(
+    tmp_path, monkeypatch, content
+):
     folder = tmp_path / "archive"
     folder.mkdir()
-    own_recording.write(folder, 0, own_recording.stream([1000] * 20))
-    with own_archive(tmp_path, monkeypatch) as own:
-        # A file of an id that the catalog does not know is in the way of the first recording.
-        talker = own.talk()
-        talker.live_recording()
-        assert talker.signals() == [("START", 0, 0)]
+    own_recording.write(folder, 0, own_recording.stream([1000] * 200))
+    own_recording.write(folder, 3, own_recording.stream([1000] * 20))
+    if content is not None:
+        (folder / "archive.catalog").write_bytes(content)
+    before = _contents(folder)
+    with pytest.raises(StorageError) as caught, own_archive(tmp_path, monkeypatch):
+        pass
+    assert str(folder) in str(caught.value)
+    assert "3 segment files of 2 recordings" in str(caught.value)
+    assert f"`windtunnel archive recover --dir {folder}`" in str(caught.value)
+    assert _contents(folder) == before
+    assert (folder / "archive.catalog").exists() == (content is not None)
+
+
+@pytest.mark.parametrize("lost", ["length", "last entry", "id"])
+def test_an_archive_whose_catalog_hides_recordings_does_not_start(own, talker, lost):
+    for index in range(3):
+        talker.stopped_recording(5, stream=STREAM + index)
+    own.end()
+    path = own.directory / "archive.catalog"
+    with Catalog(own.directory) as catalog:
+        offsets = [entry.offset for entry in catalog.entries()]
+        end = catalog._end
+    before, content = _contents(own.directory), bytearray(path.read_bytes())
+    if lost == "length":
+        content[offsets[1] : offsets[1] + 4] = bytes(4)
+    elif lost == "last entry":
+        content[offsets[2] : end] = bytes(end - offsets[2])
+    else:
+        content[offsets[2] + 48] = 7
+        content[8] = 8
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match="windtunnel archive recover --dir") as caught:
+        own.start()
+    expected = (
+        "zeros at" if lost == "length" else "none for 1 segment files of 1 recordings: 2-0.rec"
+    )
+    assert expected in str(caught.value)
+    assert _contents(own.directory) == before
+    assert path.read_bytes() == content
+    assert main(["recover", "--dir", str(own.directory)]) == 0
+    # The driver forgets the archive that did not start.
+    own.made.both(20)
+    own.start()
+    assert _contents(own.directory) == before
+    again = own.talk(response_stream=21)
+    for recording_id in range(3):
+        reader = Reader(again, stream=700 + recording_id)
+        again.ask_replay(recording_id, replay_stream_id=700 + recording_id)
+        assert len(reader.until_end()) == 5
+
+
+def test_a_file_that_came_while_the_archive_runs_is_not_recorded_into(own, talker):
+    path = own.directory / "0-0.rec"
+    path.write_bytes(b"precious")
+    answer = talker.start()
+    publication = talker.client.add_exclusive_publication(IPC, STREAM)
+    own.until(lambda: len(talker.answers(answer.correlation_id)) == 2)
+    refusal = talker.answers(answer.correlation_id)[1]
+    assert "cannot create" in refusal.error_message
+    assert "0-0.rec: File exists" in refusal.error_message
+    assert path.read_bytes() == b"precious"
+    publication.close()
+    assert talker.live_recording(3, stream=STREAM + 1).recording_id == 1

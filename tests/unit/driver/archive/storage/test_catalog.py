@@ -260,7 +260,7 @@ def test_a_catalog_cut_anywhere_opens_or_says_what_is_wrong(tmp_path, to_zeros):
             assert len(changed) <= 1
             damage = catalog.damage
         if damage:
-            with pytest.raises(CatalogError, match=r"archive\.catalog: the entry at \d+"):
+            with pytest.raises(CatalogError, match=r"archive\.catalog: .*entry.* at \d+"):
                 CatalogWriter(tmp_path)
 
 
@@ -269,9 +269,101 @@ def test_an_impossible_length_hides_what_is_behind_and_nothing_else(tmp_path, le
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[1], struct.pack("<i", length))
     assert list(_descriptors(tmp_path)) == [0]
-    if length > 0:
-        with pytest.raises(CatalogError, match=f"entry at {offsets[1]} has length {length}"):
+    text = f"entry at {offsets[1]} has length {length}" if length > 0 else f"zeros at {offsets[1]}"
+    with pytest.raises(CatalogError, match=text):
+        CatalogWriter(tmp_path)
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+@pytest.mark.parametrize("next_id", [3, 0])
+def test_a_length_of_zero_is_damage(tmp_path, index, next_id):
+    """The entries behind it are hidden, and the next recording would take the id of one."""
+    offsets = _filled(tmp_path)
+    _patch(tmp_path, offsets[index], bytes(4))
+    _patch(tmp_path, 8, struct.pack("<q", next_id))
+    with Catalog(tmp_path) as catalog:
+        assert f"expected an entry or zeros at {offsets[index]}" in catalog.damage
+    with pytest.raises(CatalogError, match=f"expected an entry or zeros at {offsets[index]}"):
+        CatalogWriter(tmp_path)
+
+
+def test_a_length_that_reaches_over_the_next_entry_is_damage(tmp_path):
+    offsets = _filled(tmp_path)
+    _patch(tmp_path, offsets[1], struct.pack("<i", 480))
+    with pytest.raises(CatalogError, match=f"entry at {offsets[1]} has length 480 and reaches"):
+        CatalogWriter(tmp_path)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_header_of_zeros_before_other_entries_is_damage(tmp_path, index):
+    offsets = _filled(tmp_path)
+    _patch(tmp_path, offsets[index], bytes(32))
+    for next_id in (3, 0):
+        _patch(tmp_path, 8, struct.pack("<q", next_id))
+        with pytest.raises(CatalogError, match="expected an entry or zeros"):
             CatalogWriter(tmp_path)
+
+
+def test_bytes_far_behind_the_last_entry_are_damage(tmp_path):
+    _filled(tmp_path)
+    with CatalogWriter(tmp_path) as catalog:
+        catalog.reserve(3 << 20)
+    for at in (700_000, (3 << 20) - 1):
+        _patch(tmp_path, at, b"\1")
+        with pytest.raises(CatalogError, match=f"found other bytes from {at} to {at + 1}"):
+            CatalogWriter(tmp_path)
+        _patch(tmp_path, at, b"\0")
+    CatalogWriter(tmp_path).close()
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_a_compacted_catalog_keeps_its_next_id(tmp_path, kept):
+    """Aeron's `compact` removes entries, also the last ones, and cuts the file to its content."""
+    offsets = _filled(tmp_path)
+    os.truncate(_file(tmp_path), [*offsets, 0][kept])
+    with Catalog(tmp_path) as catalog:
+        assert catalog.damage == ""
+    for expected in (3, 4):
+        with CatalogWriter(tmp_path) as catalog:
+            assert catalog.add(own.descriptor()) == expected
+
+
+def test_a_kill_in_the_middle_of_a_descriptor_leaves_a_catalog_that_opens(tmp_path):
+    """Aeron writes a descriptor field by field into mapped memory, and its header last."""
+    _filled(tmp_path)
+    with CatalogWriter(tmp_path) as catalog:
+        end = catalog._end
+        catalog.add(own.descriptor(stripped_channel="s" * 300, original_channel="o" * 200))
+    whole = _file(tmp_path).read_bytes()
+    content = whole[end + 32 : end + 32 + 700].rstrip(b"\0")
+    for length in (*range(17, 128), *range(128, len(content) + 1, 7)):
+        left = bytes(end - 8) + bytes(8) + bytes(32) + content[:length]
+        left = whole[:8] + struct.pack("<q", 3) + whole[16:end] + left[end:]
+        _file(tmp_path).write_bytes(left.ljust(len(whole), b"\0"))
+        with Catalog(tmp_path) as catalog:
+            assert catalog.damage == ""
+        with CatalogWriter(tmp_path) as catalog:
+            assert catalog.add(own.descriptor()) == 3
+        # Nothing of the longer content is left behind the shorter entry.
+        with CatalogWriter(tmp_path) as catalog:
+            assert catalog.recording_ids == (0, 1, 2, 3)
+
+
+def test_a_reader_may_look_while_recordings_are_added(tmp_path, monkeypatch):
+    _filled(tmp_path)
+    writer = CatalogWriter(tmp_path)
+    real, added = Catalog._index, []
+
+    def index_and_let_grow(self):
+        real(self)
+        if self is not writer and len(added) < 2:
+            added.extend(writer.add(own.descriptor()) for _ in range(2))
+
+    monkeypatch.setattr(Catalog, "_index", index_and_let_grow)
+    with Catalog(tmp_path) as catalog:
+        assert catalog.damage == ""
+        assert catalog.recording_ids == (0, 1, 2, 3, 4)
+    writer.close()
 
 
 @pytest.mark.parametrize(
@@ -321,6 +413,8 @@ def test_another_kind_of_catalog_is_refused(tmp_path, at, content, text):
 def test_a_next_id_that_is_taken_is_refused_and_zero_means_the_one_behind_the_last(tmp_path):
     _filled(tmp_path)
     _patch(tmp_path, 8, struct.pack("<q", 1))
+    with Catalog(tmp_path) as catalog:
+        assert "next recording id is 1" in catalog.damage
     with pytest.raises(CatalogError, match="next recording id is 1, but there is a recording 2"):
         CatalogWriter(tmp_path)
     _patch(tmp_path, 8, struct.pack("<q", 0))

@@ -187,7 +187,7 @@ def test_positions_that_cannot_be_are_found(tool, tmp_path, start, stop, fault):
 
 
 def test_orphans_are_deleted_and_nothing_else(tool, golden):
-    for name in ("0-524288.rec", "1-junk.rec", "7-0.rec", "other.rec", "0-0.recs"):
+    for name in ("0-524288.rec", "1-junk.rec", "other.rec", "0-0.recs"):
         (golden / name).write_bytes(b"")
     before = set(os.listdir(golden))
     outcome = tool("delete-orphans", "--yes")
@@ -195,6 +195,36 @@ def test_orphans_are_deleted_and_nothing_else(tool, golden):
     assert before - set(os.listdir(golden)) == set(outcome.out.split("\n")[:4])
     assert tool("delete-orphans", "--yes").out == "0 files deleted\n"
     assert tool("verify", "-a").code == 0
+
+
+@pytest.mark.parametrize("verb", ["verify", "delete-orphans --yes", "mark-invalid 0", "describe"])
+def test_files_of_a_recording_without_an_entry_are_damage(tool, golden, verb):
+    (golden / "7-0.rec").write_bytes(b"")
+    outcome = tool(*verb.split())
+    assert outcome.code == 2
+    assert "found none for 1 segment files of 1 recordings: 7-0.rec" in outcome.err
+    assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
+    assert ("recording 2: VALID" in outcome.out) == (verb == "describe")
+    assert _states(golden) == ["VALID"] * 3
+    assert (golden / "7-0.rec").exists()
+
+
+@pytest.mark.parametrize("verb", ["verify", "verify --read-only", "describe", "count", "pid"])
+def test_a_missing_catalog_beside_recordings_is_damage(tool, golden, verb):
+    (golden / FILE_NAME).unlink()
+    outcome = tool(*verb.split())
+    assert outcome.code == 2
+    assert "expected archive.catalog beside 14 segment files of 3 recordings" in outcome.err
+    assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
+
+
+@pytest.mark.parametrize("verb", ["verify", "verify --read-only", "describe"])
+def test_a_length_of_zero_in_the_catalog_is_told(tool, golden, verb):
+    _patch(golden / FILE_NAME, 288, bytes(4))
+    outcome = tool(*verb.split())
+    assert outcome.code == 2
+    assert "expected an entry or zeros at 288" in outcome.err
+    assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
 
 
 def test_orphans_of_one_recording_alone_and_none_of_one_that_is_not_valid(tool, golden):

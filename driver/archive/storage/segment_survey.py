@@ -1,0 +1,316 @@
+"""What the segment files of a recording say about it, where its catalog entry is lost.
+
+    base                    base + L                base + 2 L
+    |   frame | ... frame   | frame | ... | frame   | frame | ... frame | 0 0 0
+        ^ start                                                         ^ stop
+
+Of several files the longest run counts that has no gap and goes on to the last data. A frame tells
+its stream, and its term id and offset tell which term lengths are possible at its position. The
+term length is certain when a term has ended; a fragment that others follow is as long as the MTU
+allows. What no frame tells is a guess, and said to be one. Files are only read.
+Source: archive-protocol 4.3, 4.4.
+"""
+
+import os
+import stat
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from driver.archive.protocol.codes import NULL_VALUE
+from driver.archive.protocol.responses import RecordingDescriptor
+from driver.archive.storage import frame_walk
+from driver.archive.storage.checksum import CRC_32, CRC_32C, Checksum, crc
+from driver.archive.storage.frame_walk import END, HEADER_LENGTH, MORE, SegmentReader
+from driver.archive.storage.recovery import recovered_stop
+from driver.archive.storage.segment_file import (
+    SEGMENT_LENGTH_MAX,
+    SEGMENT_LENGTH_MIN,
+    SegmentFile,
+)
+from driver.base.arith import align, is_power_of_two, wrap_i32
+from driver.base.errors import StorageError
+from driver.base.jit import kernel
+from driver.logbuffer.position import TERM_LENGTH_MAX, TERM_LENGTH_MIN
+from driver.wire import data, frame_type, header
+
+NOT_SOUND = -1
+TERM_BITS_MIN, TERM_BITS_MAX = TERM_LENGTH_MIN.bit_length() - 1, TERM_LENGTH_MAX.bit_length() - 1
+TERM_LENGTH = 16 << 20
+MTU_LENGTH = 1408
+"""Aeron's defaults for streams over UDP, which are guessed where frames allow them."""
+CHANNEL = "aeron:udp?alias=recovered-channel-unknown"
+"""Every program can parse it, and none can use it by mistake: it has no endpoint."""
+SOURCE_IDENTITY = "unknown (recovered)"
+
+FACTS = np.dtype(
+    (
+        np.record,
+        [
+            ("frame_count", "i8"),
+            ("term_lengths", "i8"),  # bit n: a term length of 2^n agrees with every frame
+            ("stream_id", "i8"),
+            ("session_id", "i8"),  # of the DATA frame that was seen last
+            ("pad_count", "i8"),
+            ("pad_session_id", "i8"),
+            ("longest", "i8"),  # the frame length of the longest DATA frame, and where it is
+            ("longest_at", "i8"),
+            ("fragment", "i8"),  # the frame length of one that another follows; 0 without
+        ],
+    )
+)
+"""What the frames that were seen have in common; an array of length one."""
+
+
+@kernel
+def survey(chunk, length, at, position, facts, initial_term_ids):
+    """Go from the frame at `at`, which lies at `position`, as far as frames agree with each other.
+
+    Shapes:  facts FACTS[1], initial_term_ids int64[31], by the log2 of a term length
+    Returns: (where it stopped, END, MORE or NOT_SOUND)
+    """
+    fact = facts[0]
+    origin = position - at
+    while at + HEADER_LENGTH <= length:
+        frame_length = header.frame_length(chunk, at)
+        if frame_length == 0:
+            return at, END
+        type_code = header.frame_type(chunk, at)
+        is_data = type_code == frame_type.DATA
+        if frame_length < HEADER_LENGTH or not (is_data or type_code == frame_type.PAD):
+            return at, NOT_SOUND
+        if fact.frame_count > 0 and data.stream_id(chunk, at) != fact.stream_id:
+            return at, NOT_SOUND
+        here = origin + at
+        end = at + align(frame_length, data.ALIGNMENT)
+        possible = 0
+        for bits in range(TERM_BITS_MIN, TERM_BITS_MAX + 1):
+            offset = here & ((1 << bits) - 1)
+            initial = wrap_i32(data.term_id(chunk, at) - (here >> bits))
+            if fact.term_lengths >> bits & 1 == 0 or offset != data.term_offset(chunk, at):
+                continue
+            if offset + (end - at) > 1 << bits:
+                continue
+            if fact.frame_count == 0 or initial_term_ids[bits] == initial:
+                possible |= 1 << bits
+                initial_term_ids[bits] = initial
+        if possible == 0:
+            return at, NOT_SOUND
+        fact.term_lengths = possible
+        fact.stream_id = data.stream_id(chunk, at)
+        fact.frame_count += 1
+        if is_data:
+            fact.session_id = data.session_id(chunk, at)
+            if frame_length > fact.longest:
+                fact.longest = frame_length
+                fact.longest_at = here
+            if header.flags(chunk, at) & frame_type.END == 0:
+                fact.fragment = frame_length
+        else:
+            fact.pad_count += 1
+            fact.pad_session_id = data.session_id(chunk, at)
+        at = end
+    return at, MORE
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What the files of one recording say, and what had to be guessed."""
+
+    descriptor: RecordingDescriptor
+    is_usable: bool
+    "Whether the files hold data that can be replayed by the descriptor."
+    guesses: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Files without a gap, the last one first."""
+
+    files: list[SegmentFile]
+    facts: np.ndarray
+    initial_term_ids: np.ndarray
+    start: int = 0
+    stop: int = 0
+    session_id: int = 0
+    "Of the last frame: a recording that goes on has several."
+    fault: str = ""
+
+
+def evidence(segments: list[SegmentFile]) -> Evidence:
+    """Survey the files of one recording, which are sorted by base. Raises StorageError."""
+    notes: list[str] = []
+    files = [each for each in segments if _is_usable(each, notes)]
+    segment_length, is_certain = _segment_length(files)
+    run = _run(files, segment_length, notes)
+    guesses = [] if is_certain else [f"segment length {segment_length}"]
+    if not run.files:
+        return Evidence(_placeholder(segments, files, segment_length), False, guesses, notes)
+    return _concluded(run, segment_length, guesses, notes)
+
+
+def _is_usable(segment: SegmentFile, notes: list[str]) -> bool:
+    try:
+        is_regular = stat.S_ISREG(os.lstat(segment.path).st_mode)
+    except OSError as error:
+        raise StorageError(f"cannot look at {segment.path}: {error.strerror}") from error
+    if is_regular and segment.base >= 0 and segment.base % data.ALIGNMENT == 0:
+        return True
+    notes.append(f"{segment.path.name} is not used: it is no regular file, or its position wrong")
+    return False
+
+
+def _segment_length(files: list[SegmentFile]) -> tuple[int, bool]:
+    """The length that all files should have, and whether one has it."""
+    sizes = Counter(each.path.stat().st_size for each in files)
+    proper = [
+        (count, size) for size, count in sizes.items()
+        if SEGMENT_LENGTH_MIN <= size <= SEGMENT_LENGTH_MAX and is_power_of_two(size)
+    ]  # fmt: skip
+    if proper:
+        return max(proper)[1], True
+    gaps = [later.base - each.base for each, later in pairwise(files)]
+    least = min([SEGMENT_LENGTH_MAX, *gaps]) if gaps else max(sizes, default=0)
+    power = 1 << max(least - 1, 0).bit_length()
+    return min(max(power, SEGMENT_LENGTH_MIN), SEGMENT_LENGTH_MAX), False
+
+
+def _run(files: list[SegmentFile], segment_length: int, notes: list[str]) -> _Run:
+    """The files of the longest run that goes on to the last data."""
+    possible = sum(
+        1 << bits for bits in range(TERM_BITS_MIN, TERM_BITS_MAX + 1)
+        if 1 << bits <= segment_length and not any(each.base & (1 << bits) - 1 for each in files)
+    )  # fmt: skip
+    run = _Run([], np.zeros(1, dtype=FACTS), np.zeros(TERM_BITS_MAX + 1, dtype=np.int64))
+    run.facts["term_lengths"] = possible
+    rest = list(files)
+    while rest and not (run.files and run.start > run.files[-1].base):
+        if run.files and rest[-1].base + segment_length != run.files[-1].base:
+            notes.append(f"a file is missing before {run.files[-1].path.name}")
+            break
+        if not _extends(run, rest[-1], segment_length, notes) and run.files:
+            break
+        rest.pop()
+    if rest:
+        names = ", ".join(each.path.name for each in rest)
+        notes.append(f"not part of the recording any more, but kept: {names}")
+    return run
+
+
+def _extends(run: _Run, segment: SegmentFile, segment_length: int, notes: list[str]) -> bool:
+    """Put a file in front of a run, if its data reaches up to it."""
+    facts, initial_term_ids = run.facts.copy(), run.initial_term_ids.copy()
+    with SegmentReader(segment.path, segment.base) as reader:
+        limit = min(reader.length, segment_length)
+        first = _first_frame(reader, limit)
+        if first < 0:
+            if run.files:
+                notes.append(f"{segment.path.name} holds no frame")
+            return False
+        at, status = first, MORE
+        while status == MORE and at + HEADER_LENGTH <= limit:
+            chunk = reader.read(at, min(frame_walk.CHUNK_LENGTH, limit - at))
+            passed, status = survey(
+                chunk, chunk.size, 0, segment.base + at, facts, initial_term_ids
+            )
+            at += int(passed)
+            if not passed:
+                break
+    fault = f"the frame at position {segment.base + at} in {segment.path.name} is not sound"
+    if at == first or (run.files and at != segment_length):
+        why = fault if status == NOT_SOUND else f"the data of {segment.path.name} ends too soon"
+        notes.append(why)
+        return False
+    if not run.files:
+        run.stop, run.fault = segment.base + at, fault if status == NOT_SOUND else ""
+        run.session_id = int(facts[0].session_id)
+    run.files.append(segment)
+    run.facts, run.initial_term_ids, run.start = facts, initial_term_ids, segment.base + first
+    return True
+
+
+def _first_frame(reader: SegmentReader, limit: int) -> int:
+    """Where the data of a file begins; -1 where there is none."""
+    for at in range(0, limit, frame_walk.CHUNK_LENGTH):
+        chunk = reader.read(at, min(frame_walk.CHUNK_LENGTH, limit - at))
+        words = chunk[: chunk.size // data.ALIGNMENT * data.ALIGNMENT].view("<i4")
+        found = np.flatnonzero(words[:: data.ALIGNMENT // 4])
+        if found.size:
+            return at + int(found[0]) * data.ALIGNMENT
+    return -1
+
+
+def _concluded(run: _Run, segment_length: int, guesses: list[str], notes: list[str]) -> Evidence:
+    """What a run of files comes to."""
+    first, last, fact = run.files[-1], run.files[0], run.facts[0]
+    possible = [
+        bits for bits in range(TERM_BITS_MIN, TERM_BITS_MAX + 1)
+        if int(fact.term_lengths) >> bits & 1 and 1 << bits > run.start - first.base
+    ]  # fmt: skip
+    if not possible:
+        notes.append(f"the first frame of {first.path.name} is not in its first term")
+        return Evidence(_placeholder(run.files, run.files, segment_length), False, guesses, notes)
+    usual = [bits for bits in possible if 1 << bits <= TERM_LENGTH]
+    bits = max(usual) if usual else min(possible)
+    if len(possible) > 1:
+        guesses.append(f"term length {1 << bits}")
+    mtu = max(int(fact.fragment), int(fact.longest))
+    if not fact.fragment:
+        mtu = max(int(align(mtu, data.ALIGNMENT)), MTU_LENGTH)
+        guesses.append(f"MTU {mtu}")
+    checksum = _checksum(run, int(fact.longest_at), int(fact.longest))
+    session_id = run.session_id
+    if checksum is not None:
+        notes.append(f"its frames have {checksum.name} checksums in place of session ids")
+        session_id = int(fact.pad_session_id)
+        if not fact.pad_count:
+            guesses.append("session id 0")
+    found = replace(
+        _placeholder(run.files, [first, last], segment_length),
+        start_position=run.start, term_buffer_length=1 << bits,
+        initial_term_id=int(run.initial_term_ids[bits]), mtu_length=mtu, session_id=session_id,
+        stream_id=int(fact.stream_id),
+    )  # fmt: skip
+    stop = run.stop
+    if run.fault:
+        notes.append(f"it ends early: {run.fault}")
+    else:
+        recovered = recovered_stop(last.path.parent, found, checksum, [last])
+        stop = recovered.position
+        if recovered.doubtful_position is not None:
+            stop = recovered.doubtful_position
+            notes.append(f"its last frame, at position {stop}, may be torn and is left out")
+    return Evidence(replace(found, stop_position=stop), True, guesses, notes)
+
+
+def _checksum(run: _Run, position: int, frame_length: int) -> Checksum | None:
+    """The checksum that stands in the frames, judged by the longest."""
+    if frame_length <= HEADER_LENGTH:
+        return None
+    segment = next(each for each in run.files if each.base <= position)
+    with SegmentReader(segment.path, segment.base) as reader:
+        length = int(align(frame_length, data.ALIGNMENT))
+        frame = reader.read(position - segment.base, length)
+    for checksum in (CRC_32, CRC_32C):
+        value = crc(checksum.table, frame, HEADER_LENGTH, frame.size)
+        if frame.size == length and int(data.session_id(frame, 0)) == int(value):
+            return checksum
+    return None
+
+
+def _placeholder(
+    segments: list[SegmentFile], dated: list[SegmentFile], segment_length: int
+) -> RecordingDescriptor:
+    """What is said of a recording of which nothing is known but its files."""
+    times = [each.path.stat().st_mtime_ns // 1_000_000 for each in dated] or [NULL_VALUE]
+    base = dated[0].base if dated else 0
+    return RecordingDescriptor(
+        control_session_id=0, correlation_id=0, recording_id=segments[0].recording_id,
+        start_timestamp=times[0], stop_timestamp=times[-1], start_position=base,
+        stop_position=base, initial_term_id=0, segment_file_length=segment_length,
+        term_buffer_length=TERM_LENGTH_MIN, mtu_length=MTU_LENGTH, session_id=0, stream_id=0,
+        stripped_channel=CHANNEL, original_channel=CHANNEL, source_identity=SOURCE_IDENTITY,
+    )  # fmt: skip

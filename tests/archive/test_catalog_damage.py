@@ -1,0 +1,86 @@
+"""An archive whose catalog is lost or damaged: it does not start, and its recordings come back.
+
+Aeron's starts with an empty catalog, or with what it can see, and writes over the recordings.
+"""
+
+import shutil
+
+import pytest
+
+from driver.archive.tool.program import main as our_tool
+from tests.archive.archives import SEGMENT
+from tests.archive.conversation import Conversation
+from tests.archive.streams import FRAME, Recorded, replayed
+
+ENTRIES_AT = 32
+
+
+@pytest.fixture
+def stopped(own_archive, kind):
+    """(a stopped archive of three recordings, what was sent)."""
+    if kind == "java":
+        pytest.skip("Java's archive overwrites them")
+    archive = own_archive().start()
+    talk = Conversation(archive)
+    all_sent = []
+    for count in (150, 5, 20):
+        recorded = Recorded(talk).send(count)
+        recorded.stop()
+        all_sent.append(recorded.sent)
+    talk.close()
+    archive.stop()
+    shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
+    return archive, all_sent
+
+
+def segments(archive):
+    return {path.name: path.read_bytes() for path in archive.directory.glob("*.rec")}
+
+
+def check_refused(archive):
+    """That it does not start, and says which command is to be run."""
+    before = segments(archive)
+    catalog = archive.directory / "archive.catalog"
+    content = catalog.read_bytes() if catalog.exists() else None
+    archive.launch()
+    assert archive.exit_code() == 2
+    assert f"`windtunnel archive recover --dir {archive.directory}`" in archive.log
+    assert "Traceback" not in archive.log
+    assert segments(archive) == before
+    assert (catalog.read_bytes() if catalog.exists() else None) == content
+    shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
+
+
+def check_recovered(archive, all_sent):
+    """That it starts when the catalog is rebuilt, replays every message, and records beside."""
+    before = segments(archive)
+    assert our_tool(["recover", "--dir", str(archive.directory)]) == 0
+    assert segments(archive) == before
+    talk = Conversation(archive.start())
+    for recording_id, sent in enumerate(all_sent):
+        assert replayed(talk, recording_id) == sent
+    later = Recorded(talk).send(10)
+    assert later.recording_id == len(all_sent)
+    assert before.items() <= segments(archive).items()
+    talk.close()
+
+
+def test_a_missing_catalog_beside_recordings(stopped):
+    archive, all_sent = stopped
+    assert len(all_sent[0]) * FRAME > SEGMENT
+    (archive.directory / "archive.catalog").unlink()
+    check_refused(archive)
+    check_recovered(archive, all_sent)
+
+
+def test_a_zeroed_entry_length(stopped):
+    archive, all_sent = stopped
+    with (archive.directory / "archive.catalog").open("r+b") as file:
+        file.seek(ENTRIES_AT)
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(ENTRIES_AT + 32 + length)
+        assert int.from_bytes(file.read(4), "little") > 0
+        file.seek(ENTRIES_AT + 32 + length)
+        file.write(bytes(4))
+    check_refused(archive)
+    check_recovered(archive, all_sent)

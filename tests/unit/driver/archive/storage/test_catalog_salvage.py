@@ -1,0 +1,67 @@
+"""Reading a damaged catalog: what was not damaged is found, and nothing else."""
+
+import random
+
+import pytest
+
+from driver.archive.storage.catalog import FILE_NAME, Catalog
+from driver.archive.storage.catalog_salvage import salvaged
+from driver.archive.storage.catalog_writer import CatalogWriter
+from driver.base.errors import StorageError
+from tests.unit.driver.archive.storage import own_recording as own
+
+COUNT = 12
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """(path, entries) of a catalog of entries of many lengths."""
+    chance = random.Random(1)
+    with CatalogWriter.create(tmp_path) as catalog:
+        for _ in range(COUNT):
+            text = "aeron:ipc?alias=" + "x" * chance.randrange(400)
+            catalog.add(own.descriptor(stop=64, stripped_channel=text, original_channel=text))
+    with Catalog(tmp_path) as catalog:
+        return tmp_path / FILE_NAME, list(catalog.entries())
+
+
+def test_a_sound_catalog_is_read_as_it_is(filled):
+    path, entries = filled
+    found = salvaged(path)
+    assert list(found.entries.values()) == entries
+    assert (found.next_recording_id, found.alignment) == (COUNT, 64)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_entries_beside_other_bytes_are_found(filled, seed):
+    path, entries = filled
+    chance = random.Random(seed)
+    hit = chance.choice(entries)
+    at = hit.offset + chance.randrange(hit.end - hit.offset)
+    length = min(chance.choice((1, 8, 64, 400)), hit.end - at)
+    content = bytearray(path.read_bytes())
+    content[at : at + length] = chance.choice((bytes(length), chance.randbytes(length)))
+    path.write_bytes(content)
+    found = salvaged(path).entries
+    others = [each for each in entries if each is not hit]
+    assert [found[each.recording_id] for each in others] == others
+    unknown = found.keys() - {each.recording_id for each in entries}
+    assert len(unknown) <= 1
+
+
+def test_bytes_that_are_no_catalog_hold_no_entry(tmp_path):
+    path = tmp_path / FILE_NAME
+    for content in (
+        b"",
+        bytes(31),
+        bytes(1 << 16),
+        b"\xff" * 4096,
+        random.Random(1).randbytes(9999),
+    ):
+        path.write_bytes(content)
+        assert salvaged(path).entries == {}
+
+
+def test_a_catalog_that_cannot_be_read_is_told(tmp_path):
+    with pytest.raises(StorageError, match=r"cannot read .*archive\.catalog: No such file"):
+        salvaged(tmp_path / FILE_NAME)
