@@ -11,8 +11,9 @@ import numpy as np
 from driver.base.jit import kernel
 
 RECEIVERS_MAX = 1024
-"""Of one publication. Aeron has no bound; ours keeps forged ids from eating memory. A further one
-changes nothing, as the publication has receivers anyway, and gets the first place that is free."""
+"""Of one publication. Aeron has no bound; ours keeps forged ids from eating memory. A further
+receiver replaces the one that was silent for the longest time, so that a publication stays
+connected while any receiver sends status messages."""
 NOT_FOUND = -1
 
 RECEIVER = np.dtype(
@@ -39,15 +40,26 @@ def find(receivers, row, count, receiver_id):
 
 
 @kernel
+def _longest_silent(receivers, row):
+    first = row * RECEIVERS_MAX
+    found = first
+    for index in range(first + 1, first + RECEIVERS_MAX):
+        if receivers[index].last_status_ns - receivers[found].last_status_ns < 0:
+            found = index
+    return found
+
+
+@kernel
 def on_receiver_alive(receivers, row, count, receiver_id, now_ns):
     """Note a status message. Returns the number of live receivers."""
     index = find(receivers, row, count, receiver_id)
     if index == NOT_FOUND:
         if count == RECEIVERS_MAX:
-            return count
-        index = row * RECEIVERS_MAX + count
+            index = _longest_silent(receivers, row)
+        else:
+            index = row * RECEIVERS_MAX + count
+            count += 1
         receivers[index].receiver_id = receiver_id
-        count += 1
     receivers[index].last_status_ns = now_ns
     return count
 

@@ -4,6 +4,7 @@ Flow control belongs to the channel: of publications that share one, the first c
 counts. On a channel with one receiver it says nothing. Source: spec 4.1 to 4.10, Aeron 1.53.
 """
 
+from driver.base.arith import I64_MAX
 from driver.channel import flow_control_parameters, uri_param
 from driver.channel.flow_control_parameters import FlowControlParameters
 from driver.channel.publication_parameters import NULL_CORRELATION_ID, PublicationParameters
@@ -114,6 +115,7 @@ def _fill_flow_control(
         group_min_size=context.flow_control_group_min_size if min_size is None else min_size,
         receivers_id=receivers_id,
         latch_limit=flow_control.NO_LATCH,
+        overflow_limits=I64_MAX,
     )
 
 

@@ -13,8 +13,9 @@ class Receivers:
     alive: dict[int, int] = field(default_factory=dict)
 
     def hear(self, receiver: int, now: int) -> int:
-        if receiver in self.alive or len(self.alive) < self.most:
-            self.alive[receiver] = now
+        if receiver not in self.alive and len(self.alive) == self.most:
+            del self.alive[min(self.alive, key=self.alive.__getitem__)]
+        self.alive[receiver] = now
         return len(self.alive)
 
     def done(self, receiver: int) -> int:
@@ -37,11 +38,13 @@ class Member:
 
 @dataclass
 class Group:
-    """Flow control by the slowest member; every call that moves the limit returns it."""
+    """Flow control by the slowest member; every call that moves the limit returns it.
+
+    The number of members has no bound, as in Aeron.
+    """
 
     timeout: int
     least: int
-    most: int
     tag: int | None = None
     members: dict[int, Member] = field(default_factory=dict)
     is_setup_wanted: bool = False
@@ -68,7 +71,7 @@ class Group:
         floor = self._floor(now)
         is_new = belongs and receiver not in self.members and not done
         is_near = not self.members or limit >= floor - window
-        if is_new and is_near and len(self.members) < self.most:
+        if is_new and is_near:
             self.members[receiver] = Member(limit, now)
             self.latch = None
             floor = min(floor, limit)

@@ -48,12 +48,15 @@ def test_agrees_with_its_naive_twin(steps):
     assert not receivers[FIRST + MOST :].receiver_id.any()
 
 
-def test_a_receiver_beyond_the_most_is_not_remembered():
-    receivers, count = receiver_liveness.make_receivers(1), 0
-    for receiver in range(MOST + 1):
-        count = receiver_liveness.on_receiver_alive(receivers, 0, count, receiver, 5)
-    assert count == MOST
-    assert receiver_liveness.expire(receivers, 0, count, 10, 15) == 0
+def test_a_receiver_beyond_the_most_replaces_the_one_that_was_silent_for_longest():
+    receivers, twin, count = receiver_liveness.make_receivers(3), Receivers(MOST), 0
+    order = [*range(MOST), *range(MOST // 2), *range(MOST, MOST + 3), MOST, 0]
+    for now, receiver in enumerate(order):
+        count = receiver_liveness.on_receiver_alive(receivers, ROW, count, receiver, now)
+        assert count == twin.hear(receiver, now)
+    assert row_of(receivers, count) == twin.alive
+    assert not {MOST // 2, MOST // 2 + 1, MOST // 2 + 2} & set(twin.alive)
+    assert {MOST, MOST + 1, MOST + 2} <= set(twin.alive)
 
 
 @pytest.mark.parametrize(("age_ns", "alive"), [(4, 1), (5, 0)])
