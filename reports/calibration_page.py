@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.artifact.calibration import Calibration, Measure
+from harness.artifact.regular_file import replace_file
 from reports.html import Markup, element, joined, table
 from reports.page import plotly_script
 
@@ -35,9 +36,7 @@ tr { border-bottom: 1px solid #dde2ea; } .missed { color: #b3261e; font-weight: 
 def write_calibration_page(found: Calibration, folder: Path) -> Path:
     """Write the page of a calibration into a folder and return its path."""
     path = folder / NAME
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_text(_page(found), encoding="utf-8")
-    fresh.replace(path)
+    replace_file(path, _page(found))
     return path
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from harness.artifact.documents import Document, read_document
 from harness.artifact.ledger import Ledger
 from harness.artifact.manifest import Manifest
+from harness.artifact.regular_file import read_text
 from harness.artifact.run_dir import RunDir, SuiteDir
 from harness.artifact.suite import Suite, SuiteRun
 
@@ -117,7 +118,7 @@ def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
     if run.analysis.is_file():
         read = attempt(lambda: read_document(run.analysis, ANALYSIS_SCHEMA), run.analysis.name)
         documents.captures_say = [str(line) for line in (read or {}).get("summary", [])]
-    documents.repro = attempt(lambda: run.repro.read_text().strip(), run.repro.name) or ""
+    documents.repro = attempt(lambda: read_text(run.repro).strip(), run.repro.name) or ""
     return documents
 
 

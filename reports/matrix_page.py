@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from harness.artifact.documents import DocumentError
 from harness.artifact.matrix import Matrix, MatrixCell
+from harness.artifact.regular_file import replace_file
 from harness.artifact.run_dir import MatrixDir
 from harness.artifact.suite import Suite, SuiteRun
 from reports.evidence import worst
@@ -38,9 +39,7 @@ def write_matrix_page(matrix_dir: Path) -> Path:
     for name in dict.fromkeys(cell.suite for cell in matrix.cells if _was_made(cell)):
         if folder.suite(name).document.is_file():
             write_suite_report(folder.suite(name).path)
-    fresh = folder.page.with_name(folder.page.name + ".new")
-    fresh.write_text(_page(folder, matrix), encoding="utf-8")
-    fresh.replace(folder.page)
+    replace_file(folder.page, _page(folder, matrix))
     return folder.page
 
 

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from harness.artifact.documents import DocumentError
 from harness.artifact.frame_class import NAMES
+from harness.artifact.regular_file import replace_file
 from harness.artifact.run_dir import RunDir, SuiteDir
 from harness.artifact.suite import Suite
 from reports import tables
@@ -58,9 +59,7 @@ def _write(
     suite: Suite | None,
     runs: list[tuple[RunDocuments, RunSeries | None, str]],
 ) -> Path:
-    fresh = folder.report.with_name(folder.report.name + ".new")
-    fresh.write_text(_page(folder, suite, runs), encoding="utf-8")
-    fresh.replace(folder.report)
+    replace_file(folder.report, _page(folder, suite, runs))
     return folder.report
 
 

@@ -7,7 +7,7 @@ length, with holes where it holds nothing but zeros.
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.artifact.documents import DocumentError, read_document, write_document
+from harness.artifact.documents import DocumentError, check_types, read_document, write_document
 
 SCHEMA = "windtunnel-logs/1"
 PUBLICATIONS = "publications"
@@ -41,6 +41,9 @@ def read_held_logs(path: Path) -> list[HeldLog] | None:
     if document is None:
         return None
     try:
-        return [HeldLog(**each) for each in document["logs"]]
+        logs = [HeldLog(**each) for each in document["logs"]]
+        for each in logs:
+            check_types(each)
+        return logs
     except (KeyError, TypeError) as error:
         raise DocumentError(f"{path.name}: {error}") from error

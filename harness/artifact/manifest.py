@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.artifact.documents import DocumentError, read_document, write_document
+from harness.artifact.documents import DocumentError, check_types, read_document, write_document
 
 SCHEMA = "windtunnel-run/1"
 
@@ -106,6 +106,9 @@ class Manifest:
             plain["processes"] = [ProcessExit(**each) for each in plain.get("processes", [])]
             subjects = plain.get("subjects", {})
             plain["subjects"] = {host: SubjectFacts(**each) for host, each in subjects.items()}
-            return cls(**plain)
+            made = cls(**plain)
+            for each in (made, *made.subjects.values()):
+                check_types(each)
+            return made
         except (AttributeError, TypeError) as error:
             raise DocumentError(f"{path.name}: {error}") from error

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.artifact.documents import DocumentError, read_document, write_document
+from harness.artifact.documents import DocumentError, check_name, read_document, write_document
 from harness.artifact.suite import SuiteRun
 
 SCHEMA = "windtunnel-matrix/1"
@@ -88,5 +88,6 @@ class Matrix:
 
 def _cell(plain: dict[str, Any]) -> MatrixCell:
     cell = MatrixCell(**plain)
-    cell.runs = [SuiteRun(**each) for each in plain.get("runs", [])]
+    check_name(cell.suite, "suite")
+    cell.runs = [SuiteRun.from_document(each) for each in plain.get("runs", [])]
     return cell

@@ -4,11 +4,14 @@ Absence is not an exception here: a missing file reads as None, so that a judge 
 that ends inside a record (its writer was killed) reads as its whole records; `has_torn_tail` tells.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from harness.artifact.regular_file import open_regular, size_of
 
 Records = NDArray[Any]
 
@@ -27,14 +30,18 @@ def append_records(path: Path, records: Records) -> None:
 
 
 def read_records(path: Path, dtype: np.dtype[Any]) -> Records | None:
-    """All whole records of a file, or None when there is no such file."""
+    """All whole records of a file, or None when there is no such file.
+
+    Raises UnsafeFileError for anything but a regular file.
+    """
     try:
-        size_bytes = path.stat().st_size
-    except OSError:
+        with open_regular(path) as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            return np.fromfile(file, dtype=dtype, count=size_bytes // dtype.itemsize)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return np.fromfile(path, dtype=dtype, count=size_bytes // dtype.itemsize)
 
 
 def has_torn_tail(path: Path, dtype: np.dtype[Any]) -> bool:
     """Whether the file ends inside a record."""
-    return path.stat().st_size % dtype.itemsize != 0
+    return size_of(path) % dtype.itemsize != 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from harness.artifact.documents import DocumentError, read_document, write_document
+from harness.artifact.documents import DocumentError, check_name, read_document, write_document
 
 SCHEMA = "windtunnel-suite/1"
 
@@ -24,6 +25,13 @@ class SuiteRun:
     "One line: the first finding that decided."
     started_ns: int
     ended_ns: int
+
+    @classmethod
+    def from_document(cls, plain: dict[str, Any]) -> SuiteRun:
+        """The run of a document; TypeError if it cannot be one."""
+        made = cls(**plain)
+        check_name(made.folder, "folder")
+        return made
 
 
 @dataclass
@@ -77,7 +85,7 @@ class Suite:
             return None
         plain = {key: value for key, value in document.items() if key != "schema"}
         try:
-            plain["runs"] = [SuiteRun(**each) for each in plain.get("runs", [])]
+            plain["runs"] = [SuiteRun.from_document(each) for each in plain.get("runs", [])]
             scenarios = plain.get("scenarios", [])
             plain["scenarios"] = [ScenarioResult(**each) for each in scenarios]
             return cls(**plain)

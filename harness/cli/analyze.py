@@ -83,11 +83,12 @@ def analyze(
     if into_report and not (len(captures) == 1 and RunDir(Path(captures[0])).manifest.is_file()):
         raise click.UsageError("--report needs one run folder, and nothing else to read")
     with _failures():
+        from harness.artifact.regular_file import real_path
         from reports.analysis.analyze import Wanted
 
         wanted = Wanted(messages=messages, fates_to=out / "fates" if fates and out else None)
         tables = _analyze(captures, ports, wanted, on_spark or master is not None, master)
-        _write(tables, out, html, RunDir(Path(captures[0])) if into_report else None)
+        _write(tables, out, html, RunDir(real_path(Path(captures[0]))) if into_report else None)
     if as_json:
         click.echo(json.dumps(_document(tables)))
     else:
@@ -98,6 +99,7 @@ def analyze(
 
 
 def _write(tables: "Tables", out: Path | None, html: Path | None, run: RunDir | None) -> None:
+    from harness.artifact.regular_file import real_path
     from reports.analysis.page import write_capture_page
     from reports.analysis.run_page import write_run_analysis
     from reports.analysis.tables import write_tables
@@ -106,7 +108,7 @@ def _write(tables: "Tables", out: Path | None, html: Path | None, run: RunDir | 
         if out is not None:
             write_tables(tables, out)
         if html is not None:
-            write_capture_page(tables, html)
+            write_capture_page(tables, real_path(html.parent) / html.name)
         if run is not None:
             write_run_analysis(tables, run)
     except OSError as error:
@@ -170,11 +172,11 @@ def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
 
 
 def _tell(tables: "Tables") -> None:
-    from harness.cli.table import printable
+    from harness.cli.table import echo
     from reports.analysis.summary import summary_lines
 
     for line in summary_lines(tables):
-        click.echo(printable(line))
+        echo(line)
 
 
 def _document(tables: "Tables") -> dict[str, Any]:

@@ -112,8 +112,10 @@ def _measured(backend: "Backend", seed: int, scale: float, packets_per_s: int) -
 
 
 def _write(found: "Calibration", out: Path) -> None:
+    from harness.artifact.regular_file import real_path
     from reports.calibration_page import write_calibration_page
 
+    out = real_path(out)
     out.mkdir(parents=True, exist_ok=True)
     found.write(out / "calibration.json")
     click.echo(f"chart: {write_calibration_page(found, out)}", err=True)

@@ -40,14 +40,20 @@ def decisions(run_dir: Path, key: bool) -> None:
       diff <(windtunnel decisions --key RUN_1) <(windtunnel decisions --key RUN_2)
     """
     from harness.artifact.decision import read_decisions
+    from harness.artifact.regular_file import untrusted_folder
     from harness.artifact.run_dir import RunDir
 
-    run = RunDir(run_dir)
+    run = RunDir(untrusted_folder(run_dir))
     records = read_decisions(run.decisions)
     if records is None:
         text = f"{run.decisions}: there is no decision log in this folder"
         raise Failure(text, exit_code.INCONCLUSIVE)
-    rules, links = rule_ids(run.case), link_names(run.case)
+    try:
+        rules, links = rule_ids(run.case), link_names(run.case)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Failure(
+            f"{run.case}: cannot be understood: {error}", exit_code.INCONCLUSIVE
+        ) from error
     rows = [as_row(record, rules, links) for record in records]
     if key:
         # Time decides how often a position is sent again, and in which order frames without a

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from harness.cli.table import echo, printable
 from harness.cli.verdict_text import run_document, run_line
 
 if TYPE_CHECKING:
@@ -66,11 +67,9 @@ class PlainDisplay:
         if event.kind == "run":
             self.verdicts.on_start(event)
         elif event.kind == "phase":
-            click.echo(
-                f"{place}: {event.phase}{f' ({event.text})' if event.text else ''}", err=True
-            )
+            echo(f"{place}: {event.phase}{f' ({event.text})' if event.text else ''}", err=True)
         elif event.kind == "note":
-            click.echo(f"{place}: {event.text}", err=True)
+            echo(f"{place}: {event.text}", err=True)
         elif event.kind == "progress" and event.fraction is not None:
             quarter = int(event.fraction * 4)
             if quarter > self._quarters.get(event.run_index, 0):
@@ -121,7 +120,7 @@ class LiveDisplay:
         elif event.kind == "progress" and event.run_index in self._tasks:
             self._advance(event)
         elif event.kind == "note":
-            self._console.print(f"[dim]{event.text}[/dim]")
+            self._console.print(printable(event.text), style="dim", markup=False)
         elif event.kind == "verdict":
             self._end(event)
 

@@ -21,6 +21,7 @@ def explain(file: str, seed: int | None, as_json: bool, schema: bool) -> int:
     import json
 
     from harness.cli.failure import one_line
+    from harness.cli.table import echo
     from harness.scenario.case import Payload, resolve
     from harness.scenario.explain import explain as in_words
     from harness.scenario.loader import load_scenario
@@ -40,5 +41,8 @@ def explain(file: str, seed: int | None, as_json: bool, schema: bool) -> int:
                 path="(chosen by `windtunnel run --payload`)", sha256="", length_bytes=0
             ),
         )
-    click.echo(case.to_json().rstrip() if as_json else in_words(case))
+    if as_json:
+        click.echo(json.dumps(json.loads(case.to_json()), indent=1))
+    else:
+        echo(in_words(case))
     return exit_code.OK

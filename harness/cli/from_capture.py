@@ -8,6 +8,7 @@ import click
 
 from harness.cli import exit_code
 from harness.cli.failure import Failure
+from harness.cli.table import echo
 
 if TYPE_CHECKING:
     from harness.replay.from_capture import Captured
@@ -89,6 +90,6 @@ def _tell(made: "Captured", target: Path, as_json: bool) -> None:
             f"{how}: {each['lost']} lost, {each['late']} late, {each['copies']} copies"
         )
     for note in made.notes:
-        click.echo(f"NOTE: {note}", err=True)
-    click.echo(f"scenario: {target}")
-    click.echo(f"again: windtunnel run {target} --fidelity sim")
+        echo(f"NOTE: {note}", err=True)
+    echo(f"scenario: {target}")
+    echo(f"again: windtunnel run {target} --fidelity sim")

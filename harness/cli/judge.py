@@ -47,10 +47,11 @@ def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
 
 def _runs(folders: tuple[Path, ...]) -> list[Path]:
     """The run folders meant: a suite stands for its runs, anything else for itself."""
+    from harness.artifact.regular_file import untrusted_folder
     from harness.artifact.run_dir import SuiteDir
 
     runs = []
-    for folder in folders:
+    for folder in map(untrusted_folder, folders):
         inside = [run.path for run in SuiteDir(folder).runs()]
         runs += inside or [folder]
     return runs

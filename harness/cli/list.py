@@ -6,6 +6,7 @@ import textwrap
 import click
 
 from harness.cli import scenarios
+from harness.cli.table import printable
 
 
 @click.command("list")
@@ -33,6 +34,5 @@ def list_scenarios(as_json: bool) -> None:
     for row in rows:
         mark = "  (main)" if row["main"] else ""
         click.echo(click.style(str(row["name"]), bold=True) + mark)
-        click.echo(
-            textwrap.fill(str(row["about"]), 96, initial_indent="    ", subsequent_indent="    ")
-        )
+        about = printable(str(row["about"]))
+        click.echo(textwrap.fill(about, 96, initial_indent="    ", subsequent_indent="    "))

@@ -25,7 +25,7 @@ import click
 
 from harness.cli import exit_code
 from harness.cli.failure import Failure
-from harness.cli.table import View, drawn, plain_lines
+from harness.cli.table import View, drawn, plain_lines, printable
 
 if TYPE_CHECKING:
     from harness.inspect.driver_state import DriverState
@@ -187,7 +187,7 @@ def _watch(first: View, look: Callable[[], View], interval_s: float) -> None:
                 with reading():
                     view = look()
             except Failure as failure:
-                live.update(Text(failure.format_message(), style="red"), refresh=True)
+                live.update(Text(printable(failure.format_message()), style="red"), refresh=True)
                 continue
             now = _contents(view)
             changed = {key for key, row in now.items() if before.get(key, row) != row}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.table import printable
 from harness.cli.verdict_text import outcome_mark
 
 if TYPE_CHECKING:
@@ -22,10 +23,8 @@ def cell_line(cell: "MatrixCell") -> str:
     """One cell in one line: verdict, scenario, pair, passes of runs, why."""
     passes = f"  {cell.pass_count}/{len(cell.runs)}" if cell.outcome != "UNSUPPORTED" else ""
     why = " ".join(cell.reason.split())
-    return (
-        f"{outcome_mark(cell.outcome)}  {cell.scenario}  {cell.publisher} to {cell.subscriber}"
-        f"{passes}  {why}"
-    )
+    told = f"{cell.scenario}  {cell.publisher} to {cell.subscriber}{passes}  {why}"
+    return f"{outcome_mark(cell.outcome)}  {printable(told)}"
 
 
 class MatrixDisplay:

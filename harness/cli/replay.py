@@ -1,6 +1,7 @@
 """`windtunnel replay`: make a run again with the very decisions that its middlebox took."""
 
 import json
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,16 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from harness.cli import exit_code
+from harness.cli.table import echo
 
 if TYPE_CHECKING:
     from harness.artifact.agreement import Agreement
     from harness.artifact.manifest import Manifest
     from harness.artifact.run_dir import RunDir
     from harness.orchestrate.order import Fidelity
+
+
+FIDELITIES = ("netns", "compose", "sim")
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Changes:
 @click.argument("run_dir", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--fidelity",
-    type=click.Choice(["netns", "compose", "sim"]),
+    type=click.Choice(FIDELITIES),
     help="Where to replay it.  [default: where the run was made]",
 )
 @click.option("--publisher", metavar="PEER", help="Another driver on the publisher's host.")
@@ -79,20 +84,22 @@ def replay(
 
     The weather of a link is in no log: it is made anew.
 
-    Traffic, seed, payload and peers are the run's, unless told otherwise. Ends with how many
-    decisions were repeated and which frames never came: a driver that asks later, or does not ask
-    again, sends other frames. RUN_DIR may be what `windtunnel swarm --keep` left. The exit code is
-    that of the verdict.
+    Traffic, seed, payload and peers are the run's, unless told otherwise. A program that the run
+    names by its path is not started: give it again on the command line if you trust it. Ends with
+    how many decisions were repeated and which frames never came: a driver that asks later, or does
+    not ask again, sends other frames. RUN_DIR may be what `windtunnel swarm --keep` left. The exit
+    code is that of the verdict.
 
     \b
       windtunnel replay runs/<suite>/<run>
       windtunnel replay runs/<suite>/<run> --subscriber pyaeron
       windtunnel replay runs/<suite>/<run> --fidelity sim --sound
     """
+    from harness.artifact.regular_file import untrusted_folder
     from harness.artifact.run_dir import RunDir
     from harness.cli.failure import one_line
 
-    folder = RunDir(run_dir)
+    folder = RunDir(untrusted_folder(run_dir))
     changes = Changes(fidelity, publisher, subscriber, sound)
     with one_line():
         manifest = manifest_of(folder)
@@ -105,9 +112,10 @@ def replay(
 
 
 def manifest_of(folder: "RunDir") -> "Manifest":
-    """What was run in a folder; a Failure where there is no run."""
+    """What was run in a folder; a Failure where there is no run, or none that can have been."""
     from harness.artifact.manifest import Manifest
     from harness.cli.failure import Failure
+    from harness.scenario.model import SEED_MAX
 
     if not folder.path.is_dir():
         raise Failure(f"{folder.path}: there is no such folder", exit_code.INCONCLUSIVE)
@@ -115,21 +123,69 @@ def manifest_of(folder: "RunDir") -> "Manifest":
     if manifest is None:
         text = f"{folder.path}: no run folder: it has no {folder.manifest.name}"
         raise Failure(text, exit_code.INCONCLUSIVE)
+    for name, value, is_possible, expected in (
+        ("fidelity", manifest.fidelity, manifest.fidelity in FIDELITIES, ", ".join(FIDELITIES)),
+        ("seed", manifest.seed, 0 <= manifest.seed <= SEED_MAX, f"0 to {SEED_MAX}"),
+    ):
+        if not is_possible:
+            text = f"{folder.manifest}: {name}: expected one of {expected}, found {value!r}"
+            raise Failure(text, exit_code.INCONCLUSIVE)
     return manifest
+
+
+def peers_of(
+    folder: "RunDir", manifest: "Manifest", publisher: str | None, subscriber: str | None
+) -> tuple[str, str]:
+    """The names of the peers to start: those given, else those of the run.
+
+    Raises Failure if the run's is no built-in peer: what a run folder names is never started.
+    """
+    from harness.cli.failure import Failure
+    from harness.orchestrate.peers import ALIASES, BUILT_IN_NAMES
+
+    recorded = {each.side: each.peer for each in manifest.subjects.values()}
+    found = []
+    for side, given in (("publisher", publisher), ("subscriber", subscriber)):
+        name = given or recorded.get(side, "ours")
+        if given is None and name not in BUILT_IN_NAMES and name not in ALIASES:
+            text = f"the run names the peer {name!r}, and programs that a run folder names are"
+            hint = f"if you trust it, add --{side} {shlex.quote(name)}"
+            raise Failure(f"{folder.manifest}: {text} not started: {hint}", exit_code.USAGE)
+        found.append(name)
+    return found[0], found[1]
+
+
+def require_known_defects(folder: "RunDir", sabotage: str, mutant: str) -> None:
+    """Raise Failure if a run names a sabotage or a mutant that does not exist; empty is none."""
+    from harness.cli.failure import Failure
+    from harness.exam.mutant import NONE, MutantError, by_name
+    from harness.orchestrate.subject import SABOTAGES
+
+    try:
+        if sabotage and sabotage not in SABOTAGES:
+            text = f"sabotage: expected one of {', '.join(SABOTAGES)}, found {sabotage!r}"
+            raise Failure(f"{folder.manifest}: {text}", exit_code.INCONCLUSIVE)
+        if mutant not in ("", NONE):
+            by_name(mutant)
+    except MutantError as error:
+        raise Failure(f"{folder.manifest}: mutant: {error}", exit_code.INCONCLUSIVE) from error
 
 
 def require_repeatable(folder: "RunDir") -> None:
     """A Failure that says what is wrong, unless all that a replay needs is there and agrees."""
     from harness.artifact.decision import DecisionLogError, read_repeatable
     from harness.artifact.ledger import Ledger
+    from harness.artifact.regular_file import size_of
     from harness.cli.failure import Failure
     from harness.middlebox.fates import FateError, compile_fates
     from harness.scenario.case import Case
 
     for path in (folder.scenario, folder.case, folder.payload):
-        if not path.is_file():
+        try:
+            size_of(path)
+        except FileNotFoundError as error:
             text = f"{path}: this file of the run is missing, without which it cannot be made again"
-            raise Failure(text, exit_code.INCONCLUSIVE)
+            raise Failure(text, exit_code.INCONCLUSIVE) from error
     try:
         case = Case.read(folder.case)
     except ValueError as error:
@@ -159,15 +215,11 @@ def _replay(
     from harness.orchestrate.runner import run_suite
 
     fidelity = changes.fidelity or manifest.fidelity
-    peers = {each.side: each.peer for each in manifest.subjects.values()}
+    peers = peers_of(folder, manifest, changes.publisher, changes.subscriber)
+    sabotage, mutant = ("", "") if changes.is_sound else (manifest.sabotage, manifest.mutant)
+    require_known_defects(folder, sabotage, mutant)
     command = ("windtunnel", "replay", str(folder.path), *changes.arguments())
-    pair = tested(
-        changes.publisher or peers.get("publisher", "ours"),
-        changes.subscriber or peers.get("subscriber", "ours"),
-        None if changes.is_sound else manifest.mutant or None,
-        fidelity,
-        out,
-    )
+    pair = tested(*peers, mutant or None, fidelity, out)
     with choose(as_json) as display:
         result = run_suite(
             [folder.scenario],
@@ -177,7 +229,7 @@ def _replay(
             payload_file=folder.payload,
             out=out,
             on_event=display.on_event,
-            sabotage=None if changes.is_sound else manifest.sabotage or None,
+            sabotage=sabotage or None,
             tested=pair,
             replayed=Replayed(manifest.run_id, folder.decisions, command),
         )
@@ -198,7 +250,7 @@ def _tell(made: "RunDir", as_json: bool) -> None:
     elif found is None:
         click.echo("replay: the run ended before anything could be compared", err=True)
     else:
-        click.echo(f"replay: {found.text}")
+        echo(f"replay: {found.text}")
     sys.stdout.flush()
 
 

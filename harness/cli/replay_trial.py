@@ -16,6 +16,7 @@ import click
 
 from harness.cli import exit_code
 from harness.cli.failure import Failure
+from harness.cli.swarm import swarm
 
 if TYPE_CHECKING:
     from harness.artifact.manifest import Manifest
@@ -29,6 +30,7 @@ def replay_trial(
     folder: "RunDir", manifest: "Manifest", is_changed: bool, out: Path, as_json: bool
 ) -> int:
     """Make a trial again and compare. Returns its exit code, or HARNESS where it differs."""
+    from harness.artifact.regular_file import real_path
     from harness.artifact.run_dir import RunDir
     from harness.artifact.simulation import Simulation
     from harness.orchestrate.swarm import run_swarm
@@ -40,9 +42,11 @@ def replay_trial(
     if first is None:
         text = f"{folder.simulation}: this file is missing, so there is nothing to compare with"
         raise Failure(text, exit_code.INCONCLUSIVE)
+    options = _options(folder, manifest.command)
+    out = real_path(out)
     out.mkdir(parents=True, exist_ok=True)
     again = RunDir(Path(tempfile.mkdtemp(prefix=f"swarm-{manifest.seed}-", dir=out)))
-    arguments = ["--seed", str(manifest.seed), "--seeds", "1", *_options(manifest.command)]
+    arguments = ["--seed", str(manifest.seed), "--seeds", "1", *options]
     code = run_swarm([*arguments, "--keep", str(again.path)], out)
     second = Simulation.read(again.simulation)
     is_same = second is not None and second.digest == first.digest
@@ -59,6 +63,16 @@ def replay_trial(
     return code
 
 
-def _options(command: list[str]) -> list[str]:
-    """What of a trial's command changes it, beside the seed."""
-    return [word for name, value in pairwise(command) if name in OPTIONS for word in (name, value)]
+def _options(folder: "RunDir", command: list[str]) -> list[str]:
+    """What of a trial's command changes it, beside the seed; Failure if a value cannot be."""
+    types = {name: each.type for each in swarm.params for name in each.opts}
+    found: list[str] = []
+    for name, value in pairwise(command):
+        if name not in OPTIONS:
+            continue
+        try:
+            found += [name, str(types[name].convert(value, None, None))]
+        except click.BadParameter as error:
+            text = f"{folder.manifest}: command: {name}: {error.message}"
+            raise Failure(text, exit_code.INCONCLUSIVE) from error
+    return found

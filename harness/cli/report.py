@@ -1,5 +1,6 @@
 """`windtunnel report`: draw a suite's report again."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,15 +15,18 @@ def report(suite_dir: Path) -> None:
     SUITE_DIR may also be a single run folder: then a page of that run alone is written into it; or
     a matrix folder: then its page, and the reports of its pairs.
     """
+    from harness.artifact.regular_file import untrusted_folder
     from harness.artifact.run_dir import MatrixDir, RunDir
     from harness.cli.failure import one_line
+    from harness.cli.table import echo
     from reports.matrix_page import write_matrix_page
     from reports.page import write_run_report, write_suite_report
 
+    folder = untrusted_folder(suite_dir)
     write: Callable[[Path], Path] = write_suite_report
-    if RunDir(suite_dir).manifest.is_file():
+    if os.path.lexists(RunDir(folder).manifest):
         write = write_run_report
-    elif MatrixDir(suite_dir).document.is_file():
+    elif os.path.lexists(MatrixDir(folder).document):
         write = write_matrix_page
     with one_line():
-        click.echo(str(write(suite_dir)))
+        echo(str(write(folder)))

@@ -37,6 +37,7 @@ from harness.cli.shrink import shrink
 from harness.cli.stat import stat
 from harness.cli.streams import streams
 from harness.cli.swarm import swarm
+from harness.cli.table import echo
 
 HELP = """Put Aeron streams into bad weather, and see what happens to them.
 
@@ -151,14 +152,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_code.BROKEN_PIPE
     except OSError as error:
+        from harness.artifact.regular_file import UnsafeFileError
+
         _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        return exit_code.HARNESS
+        is_unsafe = isinstance(error, UnsafeFileError)
+        return exit_code.INCONCLUSIVE if is_unsafe else exit_code.HARNESS
     except Exception:
-        traceback.print_exc()
+        echo(traceback.format_exc().rstrip(), err=True)
         _say("this is a defect of windtunnel itself, not of the driver under test")
         return exit_code.HARNESS
     return result if isinstance(result, int) else exit_code.OK
 
 
 def _say(text: str) -> None:
-    click.echo(f"windtunnel: {text}", err=True)
+    echo(f"windtunnel: {text}", err=True)

@@ -11,6 +11,7 @@ import click
 
 from harness.cli import exit_code, scenarios
 from harness.cli.ci_files import ci_options, write_ci_files
+from harness.cli.table import echo, printable
 from harness.cli.verdict_text import outcome_mark
 
 if TYPE_CHECKING:
@@ -237,8 +238,9 @@ def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -
     lines = []
     for each in scenarios:
         if each.runs > 1 or each.limit is not None or each.known:
-            lines.append(f"{outcome_mark(each.outcome)}  {each.scenario}  {each.text}")
-    return [*lines, *(click.style(f"NOTE: {remark}", bold=True) for remark in remarks)]
+            told = f"{each.scenario}  {each.text}"
+            lines.append(f"{outcome_mark(each.outcome)}  {printable(told)}")
+    return [*lines, *(click.style(f"NOTE: {printable(remark)}", bold=True) for remark in remarks)]
 
 
 def commands_again(result: "SuiteResult") -> list[str]:
@@ -271,8 +273,8 @@ def tell_runs(result: "SuiteResult", report: Path | None, as_json: bool) -> None
         for line in suite_lines(result.scenarios, result.remarks):
             click.echo(line)
         for again in commands_again(result):
-            click.echo(f"again: {again}")
+            echo(f"again: {again}")
         if report is not None:
-            click.echo(f"report: {report}")
+            echo(f"report: {report}")
     if result.exit_code == exit_code.INTERRUPTED:
         click.echo(f"windtunnel: interrupted; what there is lies in {result.suite_dir}", err=True)

@@ -10,6 +10,8 @@ import click
 
 from harness.cli import exit_code
 from harness.cli.failure import Failure
+from harness.cli.replay import FIDELITIES
+from harness.cli.table import echo
 
 if TYPE_CHECKING:
     from harness.artifact.run_dir import RunDir
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--fidelity",
-    type=click.Choice(["netns", "compose", "sim"]),
+    type=click.Choice(FIDELITIES),
     help="Where to try.  [default: sim; where the run was made if it does not fail there]",
 )
 @click.option(
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Plant this defect in the driver: see `exam --list`.  [default: the run's own]",
 )
+@click.option("--publisher", metavar="PEER", help="Another driver on the publisher's host.")
+@click.option("--subscriber", metavar="PEER", help="Another driver on the subscriber's host.")
 @click.option(
     "--repeats",
     type=click.IntRange(min=1, max=99),
@@ -55,6 +59,8 @@ def shrink(
     check: str | None,
     fidelity: str | None,
     mutant: str | None,
+    publisher: str | None,
+    subscriber: str | None,
     repeats: int,
     out: Path,
     as_json: bool,
@@ -70,8 +76,9 @@ def shrink(
     run several times.
 
     Leaves OUT/shrink-.../shrunk.yaml, and beside it the run that it makes fail. Ctrl-C ends the
-    search; the smallest that was found until then is written. Exit codes: 0 found, 2 the run does
-    not fail or does not fail again.
+    search; the smallest that was found until then is written. A program that the run names by its
+    path is not started: give it again on the command line if you trust it. Exit codes: 0 found,
+    2 the run does not fail or does not fail again.
 
     \b
       windtunnel shrink runs/<suite>/<run>
@@ -81,7 +88,7 @@ def shrink(
     from harness.orchestrate.cancel import Cancelled
 
     with one_line():
-        wishes = Wishes(run_dir, check, mutant, repeats, out)
+        wishes = Wishes(run_dir, check, mutant, (publisher, subscriber), repeats, out)
         try:
             return _shrink(wishes, fidelity, as_json)
         except Cancelled as cancelled:
@@ -111,13 +118,25 @@ class Wishes:
     """What is to be shrunk, for any fidelity."""
 
     def __init__(
-        self, run_dir: Path, check: str | None, mutant: str | None, repeats: int, out: Path
+        self,
+        run_dir: Path,
+        check: str | None,
+        mutant: str | None,
+        given: tuple[str | None, str | None],
+        repeats: int,
+        out: Path,
     ) -> None:
         """Raises Failure, in words for the user, for a folder that cannot be shrunk."""
+        from harness.artifact.regular_file import untrusted_folder
         from harness.artifact.run_dir import RunDir
-        from harness.cli.replay import manifest_of, require_repeatable
+        from harness.cli.replay import (
+            manifest_of,
+            peers_of,
+            require_known_defects,
+            require_repeatable,
+        )
 
-        self._folder = RunDir(run_dir)
+        self._folder = RunDir(untrusted_folder(run_dir))
         self.manifest = manifest_of(self._folder)
         if self.manifest.scenario == "swarm" and not self._folder.scenario.exists():
             text = "a trial of the swarm has no scenario to make smaller: its seed chooses all"
@@ -127,6 +146,10 @@ class Wishes:
         if self.manifest.replays:
             text = f"this run repeats the decisions of {self.manifest.replays}: shrink that one"
             raise Failure(f"{run_dir}: {text}", exit_code.INCONCLUSIVE)
+        self._peers = peers_of(self._folder, self.manifest, *given)
+        require_known_defects(
+            self._folder, self.manifest.sabotage, "" if mutant else self.manifest.mutant
+        )
         self._mutant = mutant or self.manifest.mutant
         self._checks = _checks(self._folder, check, is_planted=mutant is not None)
         self._repeats, self._out = repeats, out.resolve()
@@ -138,14 +161,7 @@ class Wishes:
         from harness.replay.shrink_run import Wish
 
         manifest = self.manifest
-        peers = {each.side: each.peer for each in manifest.subjects.values()}
-        pair = tested(
-            peers.get("publisher", "ours"),
-            peers.get("subscriber", "ours"),
-            self._mutant or None,
-            fidelity,
-            self._out,
-        )
+        pair = tested(*self._peers, self._mutant or None, fidelity, self._out)
         if pair.missing:
             raise Failure(pair.missing, exit_code.INCONCLUSIVE)
         labs.require(fidelity)
@@ -216,31 +232,31 @@ def _checks(folder: "RunDir", check: str | None, *, is_planted: bool) -> tuple[s
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _tell(shrunk: "Shrunk", as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"kind": "shrink", **asdict(shrunk)}))
         return
-    click.echo(f"{shrunk.check}: {shrunk.finding}")
-    click.echo(
+    echo(f"{shrunk.check}: {shrunk.finding}")
+    echo(
         f"{shrunk.decisions_before} decisions -> {shrunk.ranges} "
         f"range{'' if shrunk.ranges == 1 else 's'}, "
         f"{shrunk.streams_before} streams -> {shrunk.streams_after}, "
         f"{shrunk.bytes_before} bytes -> {shrunk.bytes_after}"
     )
-    click.echo(
+    echo(
         f"{shrunk.runs} runs in {shrunk.fidelity}: the first after {shrunk.first_run_s:g} s, "
         f"then {shrunk.steps_s:g} s"
     )
     if shrunk.is_interrupted:
-        click.echo("interrupted: smaller ones may still fail")
-    click.echo(f"scenario: {shrunk.scenario}")
+        echo("interrupted: smaller ones may still fail")
+    echo(f"scenario: {shrunk.scenario}")
     if shrunk.is_sure:
-        click.echo(f"again: {' '.join(shrunk.command)}")
+        echo(f"again: {' '.join(shrunk.command)}")
     elif shrunk.run:
-        click.echo("its rules alone do not fail, its decisions do:")
-        click.echo(f"again: windtunnel replay {shrunk.run}")
+        echo("its rules alone do not fail, its decisions do:")
+        echo(f"again: windtunnel replay {shrunk.run}")
     else:
-        click.echo("its rules were not tried by themselves")
+        echo("its rules were not tried by themselves")

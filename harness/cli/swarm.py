@@ -59,6 +59,7 @@ def swarm(
 
     Exit codes: 0 nothing wrong, 1 something is, 3 a defect of the simulator.
     """
+    from harness.artifact.regular_file import real_path
     from harness.cli.failure import one_line
     from harness.orchestrate.swarm import run_swarm
 
@@ -67,7 +68,7 @@ def swarm(
         ("--minutes", minutes),
         ("--frames", frames),
         ("--sabotage", sabotage),
-        ("--keep", keep),
+        ("--keep", None if keep is None else real_path(keep)),
     ):
         if value is not None:
             arguments += [name, str(value)]

@@ -5,11 +5,14 @@
     machine     the document, as JSON
 
 Texts come from files of others: what is not printable is written as an escape before it is shown.
+All commands print such texts through `echo`, or `printable` where a text gets colours.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,6 +44,11 @@ class View:
     "What could not be read; shown on stderr, and makes the command exit 2."
     keys: list[object] = field(default_factory=list)
     "One a row, where a live view shall show what has changed: equal from look to look."
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a text that scenarios, run folders, captures or drivers had a part in."""
+    click.echo(printable(text), err=err)
 
 
 def printable(text: str) -> str:

@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from harness.cli.table import printable
+
 COLOURS = {
     "PASS": "green",
     "FAIL": "red",
@@ -28,9 +30,8 @@ def run_line(
     """One run in one line: verdict, name, seed, how long, why."""
     lasted = "" if duration_s is None else f"  {duration_s:.1f} s"
     why = f"  {' '.join(reason.split())}" if reason else ""
-    return (
-        f"{outcome_mark(outcome)}  {scenario}  seed {ABSENT if seed is None else seed}{lasted}{why}"
-    )
+    told = f"{scenario}  seed {ABSENT if seed is None else seed}{lasted}{why}"
+    return f"{outcome_mark(outcome)}  {printable(told)}"
 
 
 def run_document(outcome: str, scenario: str, seed: int, reason: str) -> dict[str, Any]:
@@ -40,4 +41,4 @@ def run_document(outcome: str, scenario: str, seed: int, reason: str) -> dict[st
 
 def finding_line(outcome: str, name: str, text: str) -> str:
     """One gate or check, indented below its run."""
-    return f"    {outcome_mark(outcome)}  {name:<28}  {text}"
+    return f"    {outcome_mark(outcome)}  {printable(f'{name:<28}  {text}')}"

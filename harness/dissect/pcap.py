@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.artifact.regular_file import map_bytes
 from harness.dissect.bytes_at import u16_be, u32_be, u32_le
 from harness.dissect.checksum import is_whole
 from harness.dissect.frames import FRAME, Frames, walk
@@ -214,15 +215,13 @@ def read_capture(
     """The frames of a capture file, or None when there is no such file.
 
     Only datagrams to or from one of `ports` count; without any, all do. `whole_only` passes over
-    those whose checksums or destination below IP tell that their receiver refuses them.
+    those whose checksums or destination below IP tell that their receiver refuses them. Raises
+    UnsafeFileError for anything but a regular file.
     """
     try:
-        size_bytes = path.stat().st_size
-    except OSError:
+        mapped = map_bytes(path)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    if size_bytes == 0:
-        return read_capture_bytes(np.frombuffer(b"", dtype=np.uint8), ports)
-    mapped = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
     return read_capture_bytes(mapped, ports, whole_only=whole_only)
 
 

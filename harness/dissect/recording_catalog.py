@@ -19,6 +19,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from harness.artifact.regular_file import open_regular
+
 CATALOG_NAME = "archive.catalog"
 MAJOR_VERSION = 3
 VALID = 1
@@ -115,7 +117,7 @@ def read_catalog(archive: Path) -> Catalog:
     """The catalog in an archive's directory. Raises CatalogError."""
     path = archive / CATALOG_NAME
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _entries(file, path, _alignment(file.read(_HEADER.size), path))
     except OSError as error:
         raise CatalogError(f"{path}: {error.strerror}") from error
@@ -161,7 +163,7 @@ def segment_files(archive: Path) -> dict[int, dict[int, Path]]:
     found: dict[int, dict[int, Path]] = {}
     for path in archive.iterdir():
         name = _SEGMENT_NAME.fullmatch(path.name)
-        if name and path.is_file():
+        if name and path.is_file() and not path.is_symlink():
             found.setdefault(int(name[1]), {})[int(name[2])] = path
     return {recording: dict(sorted(files.items())) for recording, files in found.items()}
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from harness.artifact.decision import read_decisions
 from harness.artifact.records import Records, write_records
+from harness.artifact.regular_file import read_text
 from harness.artifact.run_dir import RunDir
 from harness.orchestrate import labs
 from harness.orchestrate.cancel import Cancellation
@@ -119,10 +120,10 @@ def violated_checks(folder: RunDir) -> dict[str, str]:
     """The checks that said no, by the verdict of a run, each with its first finding."""
     found: dict[str, str] = {}
     try:
-        for each in json.loads(folder.verdict.read_text(encoding="utf-8"))["checks"]:
+        for each in json.loads(read_text(folder.verdict))["checks"]:
             if each["outcome"] == "FAIL":
                 found.setdefault(str(each["name"]), str(each["text"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrialError(f"{folder.verdict}: no verdict that can be read: {error}") from error
     return found
 

@@ -49,7 +49,7 @@ class Archive(Table):
 class ArchiveCase(Part):
     """An archive with nothing left open."""
 
-    host: str
+    host: Name
     segment_bytes: int
     disk_bytes: int | None = None
 

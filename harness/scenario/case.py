@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from harness.artifact.regular_file import read_text
 from harness.scenario.archive import COPYING_PORTS, ArchiveCase, archive_case
 from harness.scenario.fault_case import FaultCase, resolve_fault
 from harness.scenario.fault_sense import rule_directions
@@ -25,6 +26,7 @@ from harness.scenario.host_event import (
 from harness.scenario.link_case import LINK_NAMES, Backend, LinkCase, directions, link_names
 from harness.scenario.model import SEED_MAX, Scenario
 from harness.scenario.part import Part
+from harness.scenario.table import Name
 from harness.scenario.traffic import Traffic
 from harness.scenario.traffic_case import TrafficCase, resolve_traffic
 from harness.scenario.weather_case import WeatherCase, weather_case
@@ -45,7 +47,7 @@ class Payload(Part):
 class HostCase(Part):
     """A host and its address."""
 
-    name: str
+    name: Name
     address: str
 
 
@@ -150,7 +152,7 @@ class Case(Part):
     @classmethod
     def read(cls, path: Path) -> "Case":
         """Read case.json; ValueError names what cannot be understood."""
-        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        return cls.model_validate_json(read_text(path))
 
 
 def run_seeds(scenario: Scenario, root: int | None = None, count: int | None = None) -> list[int]:

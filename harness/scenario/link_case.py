@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from harness.scenario.part import Part
+from harness.scenario.table import Name
 
 Backend = Literal["relay", "netem"]
 LINK_NAMES: tuple[str, str] = ("a->b", "b->a")
@@ -23,7 +24,7 @@ LINKS_MAX = 28
 class LinkCase(Part):
     """One of several links: its two ends, and who delivers its weather."""
 
-    between: tuple[str, str]
+    between: tuple[Name, Name]
     backend: Backend = "relay"
 
 

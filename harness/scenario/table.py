@@ -56,6 +56,7 @@ Share = Annotated[int, BeforeValidator(parse_share), quantity(NUMBER + "%$", "2%
 Probability = Annotated[int, BeforeValidator(parse_probability), quantity(NUMBER + "%$", "0%")]
 """A share that may be nothing at all."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+OptionalName = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9-]*)?$", max_length=40)]
 
 
 class Table(BaseModel):

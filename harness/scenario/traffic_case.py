@@ -13,6 +13,7 @@ from harness.scenario.channel import SELF, fill_in, parse_channel
 from harness.scenario.merge import MergeCase
 from harness.scenario.pace import FREE, PaceCase, pace_case
 from harness.scenario.part import Part
+from harness.scenario.table import Name, OptionalName
 from harness.scenario.traffic import LONGEST, Traffic, ends_of
 from harness.scenario.traffic_sense import longest_message
 
@@ -24,12 +25,12 @@ class TrafficCase(Part):
     the stream once for each pair, in the singular throughout.
     """
 
-    id: str
+    id: Name
     ordinal: int
     """Place among the case's streams in order of stream id, from 0."""
     stream_id: int
-    from_host: str
-    to_host: str
+    from_host: Name
+    to_host: Name
     publication: Literal["exclusive", "concurrent"]
     channel: str
     receive: str
@@ -46,11 +47,11 @@ class TrafficCase(Part):
     total_bytes: int
     shortest_bytes: int
     longest_bytes: int
-    from_hosts: tuple[str, ...] = ()
+    from_hosts: tuple[Name, ...] = ()
     """All publishers where there are several."""
-    to_hosts: tuple[str, ...] = ()
+    to_hosts: tuple[Name, ...] = ()
     """All subscribers where there are several."""
-    partial: tuple[str, ...] = ()
+    partial: tuple[Name, ...] = ()
     """Subscribers that need not come to the end."""
     channels: tuple[tuple[str, str], ...] = ()
     """Each publisher's channel, where one of them has another."""
@@ -70,13 +71,13 @@ class TrafficCase(Part):
     """Of the subscriber."""
     rejoins: bool = False
     """Whether the stream goes on when it was cut."""
-    replays: str = ""
+    replays: OptionalName = ""
     """The id of the stream whose recording is sent here again; empty where it is published."""
     merges: MergeCase | None = None
     """How its subscriber comes late."""
-    replicated: str = ""
+    replicated: OptionalName = ""
     """The host whose archive copies that recording; empty when nobody does."""
-    recorded: str = ""
+    recorded: OptionalName = ""
     """The host whose archive records it; empty when nobody does."""
 
     @property

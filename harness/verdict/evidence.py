@@ -34,6 +34,7 @@ from harness.artifact.plan import MessagePlan, plan
 from harness.artifact.pressure import Pressure
 from harness.artifact.recording import RecorderFacts
 from harness.artifact.records import Records
+from harness.artifact.regular_file import UnsafeFileError, map_bytes
 from harness.artifact.run_dir import RunDir
 from harness.dissect.expected_log import ExpectedLog, expected_log
 from harness.dissect.log_buffer import LogBuffer, LogBufferError, read_log_buffer
@@ -93,9 +94,7 @@ class KeptArchive:
     @staticmethod
     def content(path: Path) -> NDArray[np.uint8]:
         """The bytes of a segment file."""
-        if path.stat().st_size == 0:
-            return np.zeros(0, dtype=np.uint8)
-        return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+        return map_bytes(path)
 
 
 class Evidence:
@@ -331,10 +330,9 @@ class Evidence:
 
     def _bytes(self, path: Path) -> NDArray[np.uint8] | Missing:
         try:
-            empty = path.stat().st_size == 0
-            if empty:
-                return np.frombuffer(b"", dtype=np.uint8)
-            return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+            return map_bytes(path)
+        except UnsafeFileError as error:
+            return Missing(self.name_of(path), f"cannot be understood: {error}", damaged=True)
         except OSError:
             return Missing(self.name_of(path), "is missing")
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.artifact.regular_file import open_regular, untrusted_folder
 from harness.artifact.run_dir import RunDir
 
 _COMPRESSED = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
@@ -46,7 +47,8 @@ class CaptureFile:
 def find_captures(given: list[str]) -> list[CaptureFile]:
     """The files meant by paths, patterns and folders, each of them once.
 
-    Raises CapturePathError naming what cannot be found or read.
+    Raises CapturePathError naming what cannot be found or read, and UnsafeFileError if a capture of
+    a run folder is not a regular file.
     """
     named: dict[Path, str] = {}
     for text in given:
@@ -71,8 +73,13 @@ def _meant_by(text: str) -> tuple[str, list[Path]]:
     path = Path(pattern)
     if path.is_dir():
         run = RunDir(path)
-        folder = run.captures if run.captures.is_dir() else path
+        is_run = run.captures.is_dir()
+        if is_run:
+            untrusted_folder(path)
+        folder = run.captures if is_run else path
         found = [each for each in folder.iterdir() if _IS_CAPTURE.search(each.name)]
+        for each in found if is_run else []:
+            open_regular(each).close()
         if not found:
             raise CapturePathError(f"{folder}: no capture file in this folder")
     elif path.exists():

@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from harness.artifact.regular_file import replace_file
 from reports.analysis.page_series import stream_id, stream_label, streams_document
 from reports.analysis.summary import duration, summary_lines
 from reports.analysis.tables import Tables
@@ -30,9 +31,7 @@ _TEXT, _NUMBER = "text", "number"
 def write_capture_page(tables: Tables, path: Path) -> None:
     """Write the page; a file that is there is replaced by a whole one. May raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_text(capture_page(tables), encoding="utf-8")
-    fresh.replace(path)
+    replace_file(path, capture_page(tables))
 
 
 def capture_page(tables: Tables) -> str:

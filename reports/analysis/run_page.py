@@ -8,6 +8,7 @@ tables --> analysis.html    the page of the captures
 from pathlib import Path
 
 from harness.artifact.documents import write_document
+from harness.artifact.regular_file import untrusted_folder
 from harness.artifact.run_dir import RunDir, SuiteDir
 from reports.analysis.page import write_capture_page
 from reports.analysis.summary import summary_lines
@@ -30,4 +31,5 @@ def write_run_analysis(tables: Tables, run: RunDir) -> Path:
         return write_run_report(run.path)
     if SuiteDir(run.path).report.is_file():
         write_run_report(run.path)
+    untrusted_folder(suite.path)
     return write_suite_report(suite.path)

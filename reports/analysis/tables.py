@@ -14,6 +14,7 @@
 Partial means that some packets could not be read; what the tables hold is sound all the same.
 """
 
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -97,8 +98,7 @@ def write_tables(tables: Tables, folder: Path) -> None:
 @contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
     """A new folder that takes the place of another when it is done; nothing changes if it fails."""
-    made = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(made, ignore_errors=True)
+    made = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.new")
     made.mkdir(parents=True)
     try:
         yield made

@@ -1,0 +1,154 @@
+"""Regular files, opened and replaced without following a symbolic link.
+
+Run folders are exchanged between people, so the contents of one are untrusted input. A file of it
+may be a symbolic link to another file of the reader, a FIFO that blocks its reader for ever, or a
+device. Every file of a run or suite folder is therefore read through `open_regular` and written
+through `replace_file`.
+
+    open_regular    O_NOFOLLOW, O_NONBLOCK, then fstat: anything but a regular file is refused
+    replace_file    a new file of random name (O_EXCL) in a directory opened with O_NOFOLLOW,
+                    renamed over the old one; a link of the final name is replaced, not followed
+
+These look at the last component of a directory only, so each command passes the folder that it is
+given through `untrusted_folder` first: no subfolder of it may be a symbolic link. The folder itself
+may be reached through links.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+WHOLE_BYTES_MAX = 64 << 20
+"""Longest file that is read into memory as text; the longest of our documents take a tenth."""
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+)
+
+
+class UnsafeFileError(OSError):
+    """A path that is not used, because it is not the regular file or directory that it must be."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        super().__init__(errno.EINVAL, text, str(path))
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading.
+
+    Raises UnsafeFileError for anything else that has this name, a symbolic link included, and the
+    usual OSError where the file does not exist or may not be read.
+    """
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError as error:
+        # ELOOP: a symbolic link. ENXIO: a socket, or a device without a driver.
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _unsafe(path, "a regular file", os.lstat(path).st_mode) from error
+        raise
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise _unsafe(path, "a regular file", mode)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def size_of(path: Path) -> int:
+    """The length of a regular file in bytes. Raises as `open_regular` does."""
+    with open_regular(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def read_text(path: Path, max_bytes: int = WHOLE_BYTES_MAX) -> str:
+    """The whole text of a regular file, which is UTF-8.
+
+    Raises UnsafeFileError for a longer file, UnicodeDecodeError, and as `open_regular` does.
+    """
+    with open_regular(path) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise UnsafeFileError(path, f"expected at most {max_bytes} bytes, found more")
+    return content.decode("utf-8")
+
+
+def map_bytes(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a regular file, mapped for reading. Raises as `open_regular` does."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return np.zeros(0, dtype=np.uint8)
+        return np.asarray(np.memmap(file, dtype=np.uint8, mode="r"))
+
+
+def replace_file(path: Path, content: str) -> None:
+    """Write a file so that readers see the old one or the new one, never a part.
+
+    Raises UnsafeFileError if the last component of its directory is a symbolic link; what else
+    fails is the usual OSError, and the file that was there is left as it was.
+    """
+    try:
+        folder = os.open(path.parent, _FOLDER)
+    except OSError as error:
+        if path.parent.is_symlink():
+            raise _unsafe(path.parent, "a directory", stat.S_IFLNK) from error
+        raise
+    fresh = f".{secrets.token_hex(8)}.new"
+    try:
+        with open(os.open(fresh, _CREATE, 0o666, dir_fd=folder), "w", encoding="utf-8") as file:
+            file.write(content)
+        os.replace(fresh, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh, dir_fd=folder)
+        raise
+    finally:
+        os.close(folder)
+
+
+def untrusted_folder(path: Path) -> Path:
+    """The path of a folder that a user named, without the symbolic links on the way to it.
+
+    Raises UnsafeFileError if any folder within it, at any depth, is a symbolic link.
+    """
+    real = real_path(path)
+    for above, names, _ in os.walk(real):
+        for name in names:
+            if os.path.islink(os.path.join(above, name)):
+                raise _unsafe(Path(above, name), "a directory", stat.S_IFLNK)
+    return real
+
+
+def real_path(path: Path) -> Path:
+    """A path without symbolic links; as it was given if it has none."""
+    real = path.resolve()
+    return path if path.absolute() == real else real
+
+
+def _unsafe(path: Path, wanted: str, mode: int) -> UnsafeFileError:
+    found = next((text for is_kind, text in _KINDS if is_kind(mode)), "a regular file")
+    return UnsafeFileError(
+        path,
+        f"expected {wanted}, found {found}; files from others are not "
+        "read or written through links, and only regular files are read",
+    )

@@ -1,0 +1,112 @@
+"""Files of folders that somebody else made are opened and replaced without following links."""
+
+import os
+import socket
+
+import pytest
+
+from harness.artifact import regular_file
+from harness.artifact.regular_file import UnsafeFileError
+
+
+def made_link(path, target):
+    target.write_text("secret")
+    path.symlink_to(target)
+
+
+def made_socket(path, target):
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(os.path.relpath(path))
+
+
+SPECIAL = {
+    "a symbolic link": made_link,
+    "a FIFO": lambda path, _: os.mkfifo(path),
+    "a directory": lambda path, _: path.mkdir(),
+    "a socket": made_socket,
+}
+READERS = {
+    "open": regular_file.open_regular,
+    "size": regular_file.size_of,
+    "text": regular_file.read_text,
+    "map": regular_file.map_bytes,
+}
+
+
+@pytest.mark.parametrize("found", SPECIAL)
+@pytest.mark.parametrize("reader", READERS)
+def test_only_a_regular_file_is_read(reader, found, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SPECIAL[found](tmp_path / "file", tmp_path / "target")
+    with pytest.raises(UnsafeFileError, match=f"file: expected a regular file, found {found}"):
+        READERS[reader](tmp_path / "file")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_file_that_does_not_exist_is_the_usual_error(reader, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        READERS[reader](tmp_path / "file")
+
+
+def test_a_regular_file_is_read(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("größe")
+    assert regular_file.read_text(file) == "größe"
+    assert regular_file.map_bytes(file).tobytes() == "größe".encode()
+    assert regular_file.size_of(file) == 7
+    file.write_text("")
+    assert regular_file.map_bytes(file).tobytes() == b""
+
+
+def test_a_text_is_read_up_to_its_bound(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("12345")
+    assert regular_file.read_text(file, max_bytes=5) == "12345"
+    with pytest.raises(UnsafeFileError, match="expected at most 4 bytes, found more"):
+        regular_file.read_text(file, max_bytes=4)
+
+
+def test_a_link_of_the_final_name_is_replaced_and_not_followed(tmp_path):
+    victim, file = tmp_path / "victim", tmp_path / "folder" / "file"
+    file.parent.mkdir()
+    made_link(file, victim)
+    regular_file.replace_file(file, "new")
+    assert victim.read_text() == "secret"
+    assert not file.is_symlink()
+    assert file.read_text() == "new"
+    assert [each.name for each in file.parent.iterdir()] == ["file"]
+
+
+def test_no_file_is_written_through_a_linked_directory(tmp_path):
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "folder").symlink_to("victim")
+    with pytest.raises(UnsafeFileError, match="expected a directory, found a symbolic link"):
+        regular_file.replace_file(tmp_path / "folder" / "file", "new")
+    assert list((tmp_path / "victim").iterdir()) == []
+
+
+def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        regular_file.replace_file(file, "\ud800")
+    assert file.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("link", ["hosts", "run/hosts"])
+def test_a_folder_with_a_linked_folder_in_it_is_refused(link, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "folder" / "run").mkdir(parents=True)
+    (tmp_path / "folder" / link).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsafeFileError, match="hosts: expected a directory, found a symbolic link"):
+        regular_file.untrusted_folder(tmp_path / "folder")
+
+
+def test_a_folder_that_was_named_through_a_link_is_taken_as_it_really_is(tmp_path):
+    real = tmp_path.resolve() / "real"
+    (real / "run" / "hosts").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    assert regular_file.untrusted_folder(tmp_path / "link" / "run") == real / "run"
+    assert regular_file.untrusted_folder(real / "run") == real / "run"
+    assert regular_file.untrusted_folder(real / "none") == real / "none"

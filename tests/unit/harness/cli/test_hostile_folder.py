@@ -1,0 +1,467 @@
+"""A run folder from somebody else: nothing in it is run, and no path in it leads out of it.
+
+Whatever such a folder holds, a command ends by itself with a line and an exit code.
+"""
+
+import json
+import os
+
+import pytest
+import yaml
+
+from harness.artifact.documents import DocumentError
+from harness.artifact.manifest import Manifest, SubjectFacts
+from harness.artifact.matrix import Matrix
+from harness.artifact.run_dir import MatrixDir, RunDir, SuiteDir
+from harness.artifact.suite import Suite
+from harness.cli import exit_code
+from harness.cli.root import main
+from tests.unit.harness.cli import test_replay_commands
+from tests.unit.harness.verdict.made_run import make_run
+from tests.unit.reports.made_matrix import make_matrix
+from tests.unit.reports.made_suite import Weather, make_suite
+
+SMALL = Weather(frame_count=200)
+SECRET = "not yours"
+folder = test_replay_commands.folder
+
+
+@pytest.fixture
+def victim(tmp_path):
+    file = tmp_path / "victim"
+    file.write_text(SECRET)
+    return file
+
+
+@pytest.fixture
+def suite(tmp_path):
+    return make_suite(tmp_path / "suite", SMALL)
+
+
+@pytest.fixture
+def told(capsys):
+    """Run a command; give its exit code, its output and the lines of its errors."""
+
+    def told(*words):
+        code = main([str(each) for each in words])
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return code, printed.out, printed.err
+
+    return told
+
+
+def refused(told, code, text, *words):
+    found, out, err = told(*words)
+    assert (found, out) == (code, "")
+    (line,) = err.splitlines()
+    assert line.startswith("windtunnel: ")
+    assert text in line
+
+
+# ---- what a folder orders to be run ----
+
+
+def subjects(run, **peers):
+    manifest = Manifest.read(run.manifest)
+    manifest.subjects = {host: SubjectFacts(*each) for host, each in peers.items()}
+    manifest.write(run.manifest)
+
+
+@pytest.fixture
+def program(tmp_path):
+    file = tmp_path / "program"
+    file.write_text(f"#!/bin/sh\ntouch {tmp_path}/it-ran\n")
+    file.chmod(0o755)
+    return f"aeronmd:{file}"
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch):
+    """Stop a command where it asks for the drivers, and note what it asked for."""
+    asked = []
+
+    def tested(publisher, subscriber, *_):
+        asked.append((publisher, subscriber))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("harness.cli.run.tested", tested)
+    return asked
+
+
+def failed(run):
+    run.verdict.write_text('{"checks": [{"name": "x", "outcome": "FAIL", "text": ""}]}')
+
+
+@pytest.mark.parametrize("command", ["replay", "shrink"])
+@pytest.mark.parametrize("side", ["publisher", "subscriber"])
+def test_a_program_that_a_run_names_is_not_run(
+    command,
+    side,
+    folder,
+    program,
+    told,
+    nothing_starts,
+):
+    failed(folder)
+    subjects(folder, a=(side, program))
+    refused(told, exit_code.USAGE, f"--{side} {program}", command, folder.path)
+    assert nothing_starts == []
+
+
+@pytest.mark.parametrize("command", ["replay", "shrink"])
+def test_a_program_is_taken_from_the_command_line(
+    command,
+    folder,
+    program,
+    told,
+    nothing_starts,
+):
+    failed(folder)
+    subjects(folder, a=("publisher", program), b=("subscriber", "pyaeron"))
+    code, _, _ = told(command, folder.path, "--publisher", program)
+    assert code == exit_code.INTERRUPTED
+    assert nothing_starts == [(program, "pyaeron")]
+
+
+@pytest.mark.parametrize("command", ["replay", "shrink"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sabotage", "--memory"),
+        ("mutant", "../../x"),
+        ("fidelity", "elsewhere"),
+        ("seed", "--keep=/etc"),
+        ("seed", -1),
+        ("command", [1]),
+        ("subjects", {"a": {"side": "publisher", "peer": 7}}),
+    ],
+)
+def test_values_that_no_run_has_are_refused(
+    command,
+    key,
+    value,
+    folder,
+    told,
+    nothing_starts,
+):
+    failed(folder)
+    document = json.loads(folder.manifest.read_text())
+    folder.manifest.write_text(json.dumps(document | {key: value}))
+    text = "peer: expected str, found 7" if key == "subjects" else f"{key}: "
+    refused(told, exit_code.INCONCLUSIVE, text, command, folder.path)
+    assert nothing_starts == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--frames", "--keep=/etc"], "--frames"),
+        (["--frames", "-1"], "--frames"),
+        (["--sabotage", "--keep=/etc"], "--sabotage"),
+    ],
+)
+def test_options_of_a_trial_are_numbers_and_known_names(
+    words,
+    text,
+    folder,
+    told,
+    monkeypatch,
+):
+    folder.scenario.unlink()
+    Manifest("swarm/9", "swarm", 9, "sim", ["windtunnel", "swarm", *words]).write(folder.manifest)
+    folder.simulation.write_text(
+        '{"schema": "windtunnel-simulation/1", "digest": "d", "datagrams": 1, "changes": 1, '
+        '"simulated_ns": 1}'
+    )
+    monkeypatch.setattr("harness.orchestrate.swarm.run_swarm", lambda *_: pytest.fail("it ran"))
+    refused(told, exit_code.INCONCLUSIVE, text, "replay", folder.path)
+
+
+# ---- what a folder has written ----
+
+
+NEW = ("verdict.json", "report.html", "analysis.json", "analysis.html")
+
+
+def commands_that_write(suite):
+    (run,) = suite.runs()
+    return (
+        ("judge", run.path),
+        ("report", run.path),
+        ("report", suite.path),
+        ("analyze", "--report", run.path),
+    )
+
+
+def test_planted_names_of_new_files_are_not_written_through(suite, victim, told):
+    (run,) = suite.runs()
+    for each in (run.path, suite.path):
+        for name in NEW:
+            (each / f"{name}.new").symlink_to(victim)
+    for words in commands_that_write(suite):
+        told(*words)
+        assert victim.read_text() == SECRET
+    assert all((run.path / name).is_file() for name in ("verdict.json", "analysis.html"))
+
+
+def test_a_link_in_place_of_what_is_written_is_replaced(suite, victim, told):
+    (run,) = suite.runs()
+    for name in NEW:
+        (run.path / name).unlink(missing_ok=True)
+        (run.path / name).symlink_to(victim)
+    suite.report.symlink_to(victim)
+    for words in commands_that_write(suite):
+        told(*words)
+        assert victim.read_text() == SECRET
+    assert not run.verdict.is_symlink()
+    assert not suite.report.is_symlink()
+
+
+def test_planted_names_of_a_matrix_and_of_tables_are_not_written_through(tmp_path, victim, told):
+    matrix = MatrixDir(tmp_path / "matrix")
+    matrix.path.mkdir()
+    make_matrix().write(matrix.document)
+    (matrix.path / "matrix.html.new").symlink_to(victim)
+    assert told("report", matrix.path)[0] == exit_code.OK
+    assert victim.read_text() == SECRET
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tables / ".gaps.new").symlink_to(tmp_path / "elsewhere")
+    (run,) = make_suite(tmp_path / "suite", SMALL).runs()
+    told("analyze", run.path, "--out", tables)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (tables / "gaps" / "_common_metadata").is_file()
+
+
+def test_a_linked_run_is_not_written_into(suite, tmp_path, told):
+    (run,) = suite.runs()
+    run.path.rename(tmp_path / "elsewhere")
+    run.path.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "verdict.json").unlink()
+    for command in ("judge", "report"):
+        refused(told, exit_code.INCONCLUSIVE, "found a symbolic link", command, suite.path)
+    assert not (tmp_path / "elsewhere" / "verdict.json").exists()
+
+
+# ---- what a folder has read ----
+
+
+DOCUMENTS = (
+    "run.json", "case.json", "ledger.json", "decisions.bin", "payload.bin", "verdict.json",
+    "scenario.yaml", "repro.txt", "analysis.json",
+    "captures/a.pcap", "captures/a.json", "hosts/a/counters.bin", "hosts/a/counters.json",
+)  # fmt: skip
+FIFO = "found a FIFO"
+
+
+READ_BY = {
+    "judge": DOCUMENTS,
+    "report": DOCUMENTS,
+    "replay": (*DOCUMENTS[:5], "scenario.yaml"),
+    "shrink": (*DOCUMENTS[:5], "scenario.yaml"),
+    "decisions": ("case.json", "decisions.bin"),
+}
+"""By command, the documents that it reads before it starts anything."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("command", "name"), [(command, name) for command, names in READ_BY.items() for name in names]
+)
+def test_a_fifo_holds_nobody_up(command, name, folder, told):
+    file = folder.path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    for host in ("a", "b"):
+        (folder.path / "hosts" / host).mkdir(exist_ok=True)
+    code, out, err = told(command, folder.path)
+    if command == "judge":
+        assert code in (exit_code.INCONCLUSIVE, exit_code.HARNESS)
+    else:
+        assert code == (exit_code.OK if command == "report" else exit_code.INCONCLUSIVE)
+    if command in ("replay", "shrink", "decisions"):
+        assert FIFO in err
+        assert out == ""
+
+
+def test_the_judge_names_what_is_no_regular_file(tmp_path, told):
+    made = make_run(tmp_path / "run")
+    made.write()
+    run = RunDir(tmp_path / "run")
+    run.manifest.unlink()
+    os.mkfifo(run.manifest)
+    code, out, _ = told("judge", run.path)
+    assert code == exit_code.HARNESS
+    assert "run.json" in out
+    assert FIFO in out
+
+
+@pytest.mark.parametrize("name", ["run.json", "case.json", "payload.bin", "decisions.bin"])
+def test_no_file_is_read_through_a_link(name, folder, victim, told):
+    content = (folder.path / name).read_bytes()
+    victim.write_bytes(content)
+    (folder.path / name).unlink()
+    (folder.path / name).symlink_to(victim)
+    for command in ("replay", "shrink"):
+        refused(told, exit_code.INCONCLUSIVE, "found a symbolic link", command, folder.path)
+    _, out, _ = told("judge", "-v", folder.path)
+    assert f"{name}: cannot be understood" in out
+    assert "found a symbolic link" in out
+    told("report", folder.path)
+    assert victim.read_bytes() == content
+
+
+def test_the_command_that_made_a_run_is_not_read_through_a_link(suite, victim, told):
+    (run,) = suite.runs()
+    run.repro.unlink(missing_ok=True)
+    run.repro.symlink_to(victim)
+    assert told("report", run.path)[0] == exit_code.OK
+    page = SuiteDir(run.path).report.read_text()
+    assert SECRET not in page
+    assert "expected a regular file, found a symbolic link" in page
+
+
+@pytest.mark.parametrize("name", ["captures", "hosts", "hosts/a", "hosts/a/archive"])
+@pytest.mark.parametrize("command", ["judge", "report", "analyze"])
+def test_a_linked_directory_is_refused(command, name, suite, tmp_path, told):
+    (run,) = suite.runs()
+    elsewhere = tmp_path / "elsewhere"
+    if (run.path / name).exists():
+        (run.path / name).rename(elsewhere)
+    else:
+        elsewhere.mkdir()
+    (run.path / name).symlink_to(elsewhere)
+    text = f"{name}: expected a directory, found a symbolic link"
+    refused(told, exit_code.INCONCLUSIVE, text, command, run.path)
+
+
+def test_a_linked_capture_of_a_run_is_not_analysed(suite, tmp_path, told):
+    (run,) = suite.runs()
+    capture = run.capture("a")
+    capture.rename(tmp_path / "elsewhere.pcap")
+    capture.symlink_to(tmp_path / "elsewhere.pcap")
+    refused(told, exit_code.INCONCLUSIVE, "found a symbolic link", "analyze", run.path)
+    assert told("analyze", tmp_path / "elsewhere.pcap")[0] in (exit_code.OK, exit_code.INCONCLUSIVE)
+
+
+def test_the_folder_itself_may_be_named_through_a_link(suite, tmp_path, told):
+    (run,) = suite.runs()
+    (tmp_path / "link").symlink_to(suite.path)
+    (tmp_path / "run").symlink_to(run.path)
+    run.verdict.unlink()
+    for path in (tmp_path / "link", tmp_path / "link" / run.path.name, tmp_path / "run"):
+        assert told("judge", path)[1] != ""
+        assert run.verdict.is_file()
+        assert told("report", path)[0] == exit_code.OK
+        assert told("analyze", "--report", path)[0] in (
+            (exit_code.OK, exit_code.INCONCLUSIVE) if path.name != "link" else (exit_code.USAGE,)
+        )
+        run.verdict.unlink()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp", "..", ".", "", "a/b", 7])
+def test_a_suite_names_runs_within_itself(name, suite, told):
+    made = json.loads(suite.document.read_text())
+    made["runs"][0]["folder"] = name
+    suite.document.write_text(json.dumps(made))
+    with pytest.raises(DocumentError, match=r"suite\.json: folder: expected the name of a folder"):
+        Suite.read(suite.document)
+    outside = suite.path.parent / "outside"
+    outside.mkdir()
+    (outside / "repro.txt").write_text(SECRET)
+    assert told("report", suite.path)[0] == exit_code.OK
+    assert SECRET not in suite.report.read_text()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp", "..", "a/b", 7])
+@pytest.mark.parametrize("key", ["suite", "folder"])
+def test_a_matrix_names_suites_and_runs_within_itself(key, name, tmp_path, told):
+    matrix = MatrixDir(tmp_path / "matrix")
+    matrix.path.mkdir()
+    make_matrix().write(matrix.document)
+    assert Matrix.read(matrix.document) is not None
+    made = json.loads(matrix.document.read_text())
+    (made["cells"][0] if key == "suite" else made["cells"][0]["runs"][0])[key] = name
+    matrix.document.write_text(json.dumps(made))
+    refused(told, exit_code.INCONCLUSIVE, "matrix.json", "report", matrix.path)
+
+
+@pytest.mark.parametrize("name", ["../../../outside", "/tmp", ".."])
+@pytest.mark.parametrize("key", ["from_host", "to_host", "id", "recorded", "replays"])
+def test_a_case_names_no_path(key, name, suite, told):
+    (run,) = suite.runs()
+    case = json.loads(run.case.read_text())
+    case["traffic"][0][key] = name
+    run.case.write_text(json.dumps(case))
+    code, out, _ = told("judge", run.path)
+    assert code == exit_code.HARNESS
+    assert f"case.json: cannot be understood: 1 validation error for Case traffic.0.{key}" in out
+
+
+# ---- what a folder or a scenario prints ----
+
+ESCAPE = "\x1b]0;mine\x07\x1b[2J\x9b31m"
+
+
+def printed(told, *words):
+    _, out, err = told(*words)
+    assert "mine" in out + err
+    assert not any(each in out + err for each in "\x1b\x07\x9b")
+
+
+def scenario(tmp_path, **changes):
+    from tests.unit.harness.replay.test_rules import DOCUMENT
+
+    file = tmp_path / "made.yaml"
+    file.write_text(yaml.safe_dump({**DOCUMENT, **changes}))
+    return file
+
+
+def test_a_scenario_prints_no_control_characters(tmp_path, told):
+    printed(told, "explain", scenario(tmp_path, about=f"About {ESCAPE}"))
+
+
+def test_errors_about_a_scenario_print_no_control_characters(tmp_path, told):
+    printed(told, "explain", scenario(tmp_path, **{ESCAPE: 1}))
+    printed(told, "explain", scenario(tmp_path, name=ESCAPE))
+    printed(told, "explain", f"{ESCAPE}.yaml")
+    (tmp_path / ESCAPE.replace("/", "")).mkdir()
+    printed(told, "judge", tmp_path / ESCAPE)
+
+
+def test_the_list_prints_no_control_characters(tmp_path, told, monkeypatch):
+    file = scenario(tmp_path, about=f"About {ESCAPE}", name="made")
+    monkeypatch.setattr("harness.cli.scenarios.names", lambda *_: ["made"])
+    monkeypatch.setattr("harness.cli.scenarios.find", lambda *_: file)
+    printed(told, "list")
+
+
+def test_a_verdict_prints_no_control_characters(tmp_path, told):
+    made = make_run(tmp_path / "run")
+    made.write()
+    run = RunDir(tmp_path / "run")
+    manifest = Manifest.read(run.manifest)
+    manifest.unsupported, manifest.errors = ESCAPE, [ESCAPE]
+    manifest.write(run.manifest)
+    case = json.loads(run.case.read_text())
+    run.case.write_text(json.dumps(case | {"name": ESCAPE}))
+    printed(told, "judge", "-v", run.path)
+
+
+def test_a_manifest_that_is_refused_prints_no_control_characters(folder, told):
+    subjects(folder, a=("publisher", f"aeronmd:{ESCAPE}"))
+    printed(told, "replay", folder.path)
+
+
+def test_deeply_nested_json_is_refused(folder, told):
+    folder.manifest.write_text('{"schema": ' + "[" * 100_000)
+    refused(told, exit_code.INCONCLUSIVE, "run.json", "replay", folder.path)
+    assert told("judge", folder.path)[0] == exit_code.HARNESS
+
+
+def test_an_impossible_case_of_decisions_is_refused(folder, told):
+    folder.case.write_text('{"links": [{"between": 7}], "faults": [1]}')
+    refused(told, exit_code.INCONCLUSIVE, "case.json", "decisions", folder.path)
