@@ -23,7 +23,7 @@ lint: ## style, import contracts and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/mypy driver harness reports
+	@.ci/types.sh
 
 format: ## let ruff rewrite what it can
 	@.ci/setup.sh test

@@ -179,11 +179,11 @@ kernels() {
   sum=$(kernel_sum)
   grep -qsx "$sum" "$kernel_stamp" && return
   say "compiling what changed of the kernels (from nothing about three minutes)"
-  .venv/bin/python -m harness.warm_up >build/kernels-harness.log 2>&1 &
+  .venv/bin/python -m windtunnel.harness.warm_up >build/kernels-harness.log 2>&1 &
   local harness=$!
-  if .venv/bin/python -m driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness" \
-    && .venv/bin/python -m harness.simulator warm-up >build/kernels-simulator.log 2>&1 \
-    && .venv/bin/python -m reports.analysis.warm_up >build/kernels-reports.log 2>&1; then
+  if .venv/bin/python -m windtunnel.driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness" \
+    && .venv/bin/python -m windtunnel.harness.simulator warm-up >build/kernels-simulator.log 2>&1 \
+    && .venv/bin/python -m windtunnel.reports.analysis.warm_up >build/kernels-reports.log 2>&1; then
     printf '%s\n' "$sum" >"$kernel_stamp"
   else
     say "not all could be compiled, see build/kernels-*.log; the rest is compiled when needed"

@@ -9,7 +9,7 @@ if ! cmp -s requirements.lock /opt/windtunnel/requirements.lock; then
 else
   # WINDTUNNEL_ARGS holds several words.
   # shellcheck disable=SC2086
-  python -m harness run --fidelity compose ${WINDTUNNEL_ARGS:-} &
+  python -m windtunnel.harness run --fidelity compose ${WINDTUNNEL_ARGS:-} &
   child=$!
   trap 'kill -TERM "$child" 2>/dev/null' INT TERM
   wait "$child"
@@ -22,5 +22,5 @@ else
 fi
 # What root wrote belongs to whoever owns the clone.
 chown -R --reference=compose.yaml runs
-python -m harness.orchestrate.agent_link stop
+python -m windtunnel.harness.orchestrate.labs.agent_link stop
 exit "$status"

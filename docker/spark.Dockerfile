@@ -31,6 +31,6 @@ RUN --mount=type=secret,id=ca_bundle \
 FROM java
 COPY --from=packages /opt/spark /opt/spark
 COPY docker/requirements-spark.lock /opt/spark/requirements-spark.lock
-ENV PYTHONPATH=/windtunnel:/opt/spark \
+ENV PYTHONPATH=/opt/spark \
     SPARK_HOME=/opt/spark/pyspark \
     PYSPARK_PYTHON=/opt/windtunnel/bin/python

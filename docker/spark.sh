@@ -28,8 +28,8 @@ case $what in
     ;;
   analyze)
     # Compiled here, once, lest all workers do it at the same time.
-    python -m reports.analysis.warm_up
-    python -m harness analyze --master "$master" "$@"
+    python -m windtunnel.reports.analysis.warm_up
+    python -m windtunnel.harness analyze --master "$master" "$@"
     status=$?
     # What root wrote belongs to whoever owns the clone.
     chown -R --reference=compose.yaml runs

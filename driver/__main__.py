@@ -38,13 +38,15 @@ def _show(arguments: Sequence[str]) -> str | None:
     if "-h" in arguments or "--help" in arguments:
         return USAGE
     if "-v" in arguments or "--version" in arguments:
-        from driver.media_driver.system_counters import VERSION_TEXT
+        from windtunnel.driver.media_driver.agent.system_counters import VERSION_TEXT
 
         return f"windtunnel-driver, compatible with Aeron {VERSION_TEXT}\n"
     if "--settings" in arguments:
-        from driver.media_driver.settings import table
+        from windtunnel.driver.media_driver import settings_table
 
-        return table.describe_json() if "--json" in arguments else table.describe()
+        return (
+            settings_table.describe_json() if "--json" in arguments else settings_table.describe()
+        )
     return None
 
 
@@ -59,19 +61,20 @@ def main() -> int:
 
 
 def _drive(arguments: Sequence[str]) -> int:
-    from driver.base.errors import DriverError
-    from driver.base.stop_note import StopNote
-    from driver.media_driver.context import from_environment
-    from driver.media_driver.media_driver import MediaDriver
-    from driver.media_driver.settings import command_line, table
+    from windtunnel.driver.base.errors import DriverError
+    from windtunnel.driver.base.shutdown_signal import ShutdownSignal
+    from windtunnel.driver.media_driver import settings_table
+    from windtunnel.driver.media_driver.context import from_environment
+    from windtunnel.driver.media_driver.media_driver import MediaDriver
+    from windtunnel.driver.media_driver.settings import command_line
 
     # Heard from the first moment on: a driver still being made ends as soon as it stands.
-    note = StopNote.on_signals()
+    note = ShutdownSignal.on_signals()
     try:
         told = command_line.read_given(os.environ, arguments)
         context = from_environment(told.texts, shared=told.shared())
         if context.print_configuration:
-            print(table.configuration(context, told.origin_of), end="", flush=True)
+            print(settings_table.configuration(context, told.origin_of), end="", flush=True)
         driver = MediaDriver(context, stopping=note)
     except (DriverError, OSError) as error:
         print(f"windtunnel-driver: {error}", file=sys.stderr)

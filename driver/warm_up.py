@@ -1,6 +1,6 @@
 """Every kernel of driver, client and archive into the cache, once: no stream waits for a compiler.
 
-    python -m driver.warm_up [--mode SHARED ...] [--patience SECONDS]
+    python -m windtunnel.driver.warm_up [--mode SHARED ...] [--patience SECONDS]
 
 Makes a driver of each threading mode, or of those named, and sends streams to itself through all
 ways of the API, and records and replays one. Prints one line per part with the seconds it took; a
@@ -19,16 +19,22 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.archive.running import warm_up as archive_warm_up
-from driver.base.errors import DriverError
-from driver.client.aeron import Aeron
-from driver.client.assembler import FragmentAssembler
-from driver.client.claim import Claim
-from driver.client.fragment_batch import FragmentBatch
-from driver.client.image import Image
-from driver.client.publication import Publication
-from driver.media_driver.context import DEDICATED, INVOKER, SHARED, SHARED_NETWORK, Context
-from driver.media_driver.media_driver import MediaDriver
+from windtunnel.driver.archive.server import warm_up as archive_warm_up
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.image.assembler import FragmentAssembler
+from windtunnel.driver.client.image.fragment_batch import FragmentBatch
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.publication.claim import Claim
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.media_driver.context import (
+    DEDICATED,
+    INVOKER,
+    SHARED,
+    SHARED_NETWORK,
+    Context,
+)
+from windtunnel.driver.media_driver.media_driver import MediaDriver
 
 STREAM_ID = 1001
 MODES = (INVOKER, SHARED, SHARED_NETWORK, DEDICATED)
@@ -167,7 +173,7 @@ def _is_drained(image: Image) -> bool:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m driver.warm_up")
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.driver.warm_up")
     parser.add_argument(
         "--mode", action="append", choices=MODES, help="threading mode; default all"
     )

@@ -1,13 +1,13 @@
-"""Process entry of the `windtunnel` command; everything it does is in `harness.cli`."""
+"""Process entry of the `windtunnel` command; everything it does is in `windtunnel.harness.cli`."""
 
 import sys
 
 if __name__ == "__main__" and not __package__:
-    # Started as a file, as spark-submit does: this folder comes first on the path then, and its
-    # rooms would stand for modules of the same name in Python's own library.
-    sys.path[0] = sys.path[0].removesuffix("harness").rstrip("/") or "."
+    # Started as a file, as spark-submit does: this folder would come first on the path, and its
+    # modules would hide those of the same name in the standard library.
+    del sys.path[0]
 
-from harness.cli.root import main
+from windtunnel.harness.cli.root import main
 
 __all__ = ["main"]
 

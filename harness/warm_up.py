@@ -1,6 +1,6 @@
 """Every kernel of the relay and of the judge into the cache, once, so that no run waits for it.
 
-    python -m harness.warm_up
+    python -m windtunnel.harness.warm_up
 
 Prints one line per part with the seconds it took. Needs no privileges: the relay turns once over a
 pair of sockets that nobody writes to, the judge's readers get the smallest files there are.
@@ -17,15 +17,19 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.dissect.capture_stream import CaptureStream, Reading
-from harness.dissect.expected_log import expected_log
-from harness.dissect.pcap import read_capture
-from harness.dissect.recorded_log import IDENTITY_LENGTH, first_wrong_frame
-from harness.middlebox.__main__ import assemble
-from harness.middlebox.port import Port
-from harness.middlebox.relay import run
-from harness.scenario.case import Case, HostCase, Payload, TrafficCase
-from harness.verdict.compare import first_difference, first_differing_pair, first_wrong_message
+from windtunnel.harness.dissect.archive_files.recorded_log import IDENTITY_LENGTH, first_wrong_frame
+from windtunnel.harness.dissect.capture.capture_stream import CaptureStream, Reading
+from windtunnel.harness.dissect.capture.pcap import read_capture
+from windtunnel.harness.dissect.driver_files.expected_log import expected_log
+from windtunnel.harness.middlebox.__main__ import assemble
+from windtunnel.harness.middlebox.relay.port import Port
+from windtunnel.harness.middlebox.relay.relay import run
+from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload, TrafficCase
+from windtunnel.harness.verdict.core.compare import (
+    first_difference,
+    first_differing_pair,
+    first_wrong_message,
+)
 
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1)
 PORT = 24_325

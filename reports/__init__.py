@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reports.analysis.tables import Tables
+    from windtunnel.reports.analysis.output.tables import Tables
 
 
 def analyze(
@@ -30,11 +30,11 @@ def analyze(
 
     `checksums` works out the CRC-32 of all messages of a flow, `messages` tells each of them,
     `fates_to` is a folder for a row of each frame. With a Spark session its workers do the work,
-    and `reports.analysis.sql.register` makes views of the tables. Needs the extra `spark`; raises
-    as `reports.analysis.analyze` does.
+    and `reports.analysis.engines.spark.sql.register` makes views of the tables. Needs the extra
+    `spark`; raises as `windtunnel.reports.analysis.analyze` does.
     """
-    from reports.analysis.analyze import Wanted
-    from reports.analysis.analyze import analyze as analyze_captures
+    from windtunnel.reports.analysis.analyze import AnalysisOptions
+    from windtunnel.reports.analysis.analyze import analyze as analyze_captures
 
-    wanted = Wanted(checksums=checksums, messages=messages, fates_to=fates_to)
+    wanted = AnalysisOptions(checksums=checksums, messages=messages, fates_to=fates_to)
     return analyze_captures(paths, ports=ports, wanted=wanted, spark=spark)

@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.artifact.calibration import Calibration, Measure
-from harness.artifact.regular_file import replace_file
-from reports.html import Markup, element, joined, table
-from reports.page import plotly_script
+from windtunnel.harness.artifact.regular_file import replace_file
+from windtunnel.harness.artifact.run.calibration import Calibration, Measure
+from windtunnel.reports.html import Markup, element, joined, table
+from windtunnel.reports.page import plotly_script
 
 NAME = "calibration.html"
 _HEADS = (

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from reports.counter_lines import Line
-from reports.decimate import keep
-from reports.marks import KINDS, Marks
-from reports.series import RunSeries, StreamSeries
+from windtunnel.reports.counter_lines import Line
+from windtunnel.reports.decimate import keep
+from windtunnel.reports.marks import KINDS, Marks
+from windtunnel.reports.series import RunSeries, StreamSeries
 
 POINTS_PER_LINE_MAX = 20_000
 MARKS_PER_KIND_MAX = 20_000

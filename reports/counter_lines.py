@@ -18,9 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.counter_sample import CounterFacts, read_counters, read_samples
-from harness.artifact.records import Records
-from harness.artifact.run_dir import HostDir
+from windtunnel.harness.artifact.host.counter_sample import (
+    CounterFacts,
+    read_counters,
+    read_samples,
+)
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.artifact.run_dir import HostDir
 
 Times = NDArray[np.int64]
 Positions = NDArray[np.int64]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from harness.artifact.documents import Document, read_document
-from harness.artifact.ledger import Ledger
-from harness.artifact.manifest import Manifest
-from harness.artifact.regular_file import read_text
-from harness.artifact.run_dir import RunDir, SuiteDir
-from harness.artifact.suite import Suite, SuiteRun
+from windtunnel.harness.artifact.documents import Document, read_document
+from windtunnel.harness.artifact.middlebox.ledger import Ledger
+from windtunnel.harness.artifact.regular_file import read_text
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
+from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 
 _Read = TypeVar("_Read")
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as Tree
 
-from reports.outcomes import Outcomes, Row
+from windtunnel.reports.outcomes import Outcomes, Row
 
 ELEMENT_OF = {
     "FAIL": "failure",

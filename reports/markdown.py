@@ -3,8 +3,8 @@
 verdict      scenario x pair: worst verdict, passes of runs      what did not pass, and why
 """
 
-from reports.evidence import worst
-from reports.outcomes import Outcomes, Row
+from windtunnel.reports.evidence import worst
+from windtunnel.reports.outcomes import Outcomes, Row
 
 MARKS = {
     "PASS": "✅",

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.decision import DROP, DUPLICATE, HOLD, NO_POSITION, SWAP
-from harness.artifact.frame_class import NAK, PAD
-from harness.artifact.frame_seen import headers
-from harness.artifact.records import Records
-from harness.dissect.flow import aligned_lengths, positional, positions
+from windtunnel.harness.artifact.host.frame_seen import headers
+from windtunnel.harness.artifact.middlebox.decision import DROP, DUPLICATE, HOLD, NO_POSITION, SWAP
+from windtunnel.harness.artifact.middlebox.frame_class import NAK, PAD
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.dissect.frames.flow import aligned_lengths, positional, positions
 
 Column = NDArray[np.int64]
 

@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from harness.artifact.documents import DocumentError
-from harness.artifact.matrix import Matrix, MatrixCell
-from harness.artifact.regular_file import replace_file
-from harness.artifact.run_dir import MatrixDir
-from harness.artifact.suite import Suite, SuiteRun
-from reports.evidence import worst
-from reports.html import Markup, badge, element, joined, table
-from reports.outcomes import pair_name
-from reports.page import ASSETS, write_suite_report
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.regular_file import replace_file
+from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell
+from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
+from windtunnel.harness.artifact.run_dir import MatrixDir
+from windtunnel.reports.evidence import worst
+from windtunnel.reports.html import Markup, badge, element, joined, table
+from windtunnel.reports.outcomes import pair_name
+from windtunnel.reports.page import ASSETS, write_suite_report
 
 STYLES = ("report.css", "matrix.css")
 SCRIPT = "page.js"

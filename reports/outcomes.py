@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.artifact.matrix import Matrix
-from harness.artifact.suite import Suite, SuiteRun
-from reports.evidence import worst
+from windtunnel.harness.artifact.run.matrix import Matrix
+from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
+from windtunnel.reports.evidence import worst
 
 NS_PER_S = 1e9
 

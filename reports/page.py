@@ -13,17 +13,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-from harness.artifact.documents import DocumentError
-from harness.artifact.frame_class import NAMES
-from harness.artifact.regular_file import replace_file
-from harness.artifact.run_dir import RunDir, SuiteDir
-from harness.artifact.suite import Suite
-from reports import tables
-from reports.charts import chart_document
-from reports.evidence import RunDocuments, read_run, read_suite, worst
-from reports.html import Markup, badge, element, joined, text
-from reports.packing import compress, pack
-from reports.series import RunSeries, read_series
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.middlebox.frame_class import NAMES
+from windtunnel.harness.artifact.regular_file import replace_file
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.reports import tables
+from windtunnel.reports.charts import chart_document
+from windtunnel.reports.evidence import RunDocuments, read_run, read_suite, worst
+from windtunnel.reports.html import Markup, badge, element, joined, text
+from windtunnel.reports.packing import compress, pack
+from windtunnel.reports.series import RunSeries, read_series
 
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = ("thin.js", "chart.js", "page.js")

@@ -9,23 +9,23 @@ from typing import TypeVar
 
 import numpy as np
 
-from harness.artifact.application import PublisherFacts
-from harness.artifact.decision import read_decisions
-from harness.artifact.frame_seen import read_frames_seen
-from harness.artifact.records import Records
-from harness.artifact.run_dir import RunDir
-from harness.dissect.flow import learn_streams
-from harness.dissect.pcap import read_capture
-from harness.dissect.route import between
-from harness.scenario.case import Case, TrafficCase
-from reports.counter_lines import (
+from windtunnel.harness.artifact.host.application import PublisherFacts
+from windtunnel.harness.artifact.host.frame_seen import read_frames_seen
+from windtunnel.harness.artifact.middlebox.decision import read_decisions
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.dissect.capture.pcap import read_capture
+from windtunnel.harness.dissect.frames.flow import learn_streams
+from windtunnel.harness.dissect.frames.route import between
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.reports.counter_lines import (
     RECEIVER_COUNTERS,
     SENDER_COUNTERS,
     Line,
     distances,
     stream_lines,
 )
-from reports.marks import (
+from windtunnel.reports.marks import (
     Geometry,
     Marks,
     decision_marks,

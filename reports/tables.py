@@ -1,12 +1,12 @@
 """The page's tables: the suite at a glance; a run's checks, gates, ledger and facts."""
 
-from harness.artifact.documents import Document
-from harness.artifact.ledger import LinkAccount
-from harness.artifact.suite import Suite
-from reports.evidence import RunDocuments
-from reports.html import Markup, badge, details, element, joined, number, table
-from reports.marks import LOSSES
-from reports.series import RunSeries
+from windtunnel.harness.artifact.documents import Document
+from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.reports.evidence import RunDocuments
+from windtunnel.reports.html import Markup, badge, details, element, joined, number, table
+from windtunnel.reports.marks import LOSSES
+from windtunnel.reports.series import RunSeries
 
 MEGABYTE = 1e6
 _TOLD = ("PASS", "UNSUPPORTED")

@@ -1,8 +1,8 @@
-"""`python -m driver.archive`: the tools, which `windtunnel archive` starts."""
+"""`python -m windtunnel.driver.archive`: the tools, which `windtunnel archive` starts."""
 
 import sys
 
-from driver.archive.tool.program import main
+from windtunnel.driver.archive.tool.program import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,6 @@
 """Integer arithmetic that behaves alike in a kernel and in plain Python."""
 
-from driver.base.jit import kernel
+from windtunnel.driver.kernels.jit import kernel
 
 I32_MIN = -(1 << 31)
 I32_MAX = (1 << 31) - 1

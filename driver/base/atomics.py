@@ -16,8 +16,8 @@ frame at the door.
 
 import numpy as np
 
-from driver.base import intrinsics
-from driver.base.jit import BOUNDS_CHECKED, kernel
+from windtunnel.driver.base import intrinsics
+from windtunnel.driver.kernels.jit import BOUNDS_CHECKED, kernel
 
 _load_u8, _load_u16 = intrinsics.load_of["u8", None], intrinsics.load_of["u16", None]
 _load_i32, _load_i64 = intrinsics.load_of["i32", None], intrinsics.load_of["i64", None]

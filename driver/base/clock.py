@@ -8,7 +8,7 @@ other.
 from dataclasses import dataclass
 from typing import Protocol
 
-from driver.base import system
+from windtunnel.driver.base import system
 
 
 class Clock(Protocol):

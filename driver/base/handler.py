@@ -9,7 +9,7 @@ from typing import Any
 
 import numba
 
-from driver.base.jit import JIT_DISABLED
+from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
 def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:

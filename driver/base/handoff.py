@@ -12,8 +12,8 @@ agents their work through such queues, and they report back through others.
 
 import numpy as np
 
-from driver.base.atomics import get_i64, get_i64_acquire, put_i64, put_i64_release
-from driver.base.jit import kernel
+from windtunnel.driver.base.atomics import get_i64, get_i64_acquire, put_i64, put_i64_release
+from windtunnel.driver.kernels.jit import kernel
 
 WORDS = 24
 RECORD_LENGTH = WORDS * 8

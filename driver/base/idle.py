@@ -7,8 +7,8 @@ yields, park 1 us doubling to 1 ms.
 
 import numpy as np
 
-from driver.base import system
-from driver.base.jit import kernel
+from windtunnel.driver.base import system
+from windtunnel.driver.kernels.jit import kernel
 
 SPIN = 0
 YIELD = 1

@@ -19,7 +19,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, lower_builtin, type_callable
 from numba.np import arrayobj
 
-from driver.base.jit import JIT_DISABLED
+from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 _FORMATS = {"u8": "<B", "u16": "<H", "i32": "<i", "i64": "<q"}
 _BITS = {"u8": 8, "u16": 16, "i32": 32, "i64": 64}

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from driver.base.atomics import address_of
-from driver.base.errors import StorageError
+from windtunnel.driver.base.atomics import address_of
+from windtunnel.driver.base.errors import StorageError
 
 _UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 """Python would keep a copy of the descriptor with the mapping, and a driver or a client of many

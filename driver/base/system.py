@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from driver.base.jit import JIT_DISABLED, kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, kernel
 
 CLOCK_REALTIME = 0
 CLOCK_MONOTONIC = 1

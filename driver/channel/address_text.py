@@ -9,7 +9,7 @@ Source: spec 9.1 and 9.2, Aeron 1.53.
 import re
 from dataclasses import dataclass
 
-from driver.channel.uri import InvalidChannelError
+from windtunnel.driver.channel.uri import InvalidChannelError
 
 PORT_MAX = 65535
 

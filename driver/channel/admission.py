@@ -5,10 +5,10 @@ broke it.
 Source: spec 9.2, Aeron 1.53.
 """
 
-from driver.base.errors import ConfigurationError
-from driver.channel import address_text, uri_param
-from driver.channel.udp_channel import ControlMode, UdpChannel
-from driver.channel.uri import ChannelUri, InvalidChannelError
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import address_text, uri_param
+from windtunnel.driver.channel.udp_channel import ControlMode, UdpChannel
+from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 
 
 def refuse_spy(uri: ChannelUri) -> None:

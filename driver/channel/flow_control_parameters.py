@@ -8,9 +8,9 @@ but `rrwm`. Source: spec 4.4, Aeron 1.53.
 
 from dataclasses import dataclass
 
-from driver.base.arith import I32_MAX
-from driver.base.errors import ConfigurationError
-from driver.channel import uri_param, uri_value
+from windtunnel.driver.base.arith import I32_MAX
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_param, uri_value
 
 MAX = "max"
 MIN = "min"

@@ -8,10 +8,10 @@ nothing else matches. Source: spec 9.2, Aeron 1.53.
 import ipaddress
 import socket
 
-from driver.channel import address_text, uri_param
-from driver.channel.address_text import InterfaceText
-from driver.channel.resolver import NetworkInterface, Resolver
-from driver.channel.uri import ChannelUri, InvalidChannelError
+from windtunnel.driver.channel import address_text, uri_param
+from windtunnel.driver.channel.address_text import InterfaceText
+from windtunnel.driver.channel.resolver import NetworkInterface, Resolver
+from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 
 
 def find_interface(

@@ -9,14 +9,14 @@ channel can be published to at all is `admission`'s. Source: spec 9.2, Aeron 1.5
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driver.base.arith import I32_MAX, is_power_of_two, wrap_i32
-from driver.base.errors import ConfigurationError
-from driver.channel import flow_control_parameters, uri_param, uri_value
-from driver.channel.flow_control_parameters import FlowControlParameters
-from driver.channel.timestamp_offsets import parse_offset
-from driver.channel.udp_channel import ControlMode, parse_tags
-from driver.channel.uri import ChannelUri
-from driver.channel.uri_value import format_size
+from windtunnel.driver.base.arith import I32_MAX, is_power_of_two, wrap_i32
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import flow_control_parameters, uri_param, uri_value
+from windtunnel.driver.channel.flow_control_parameters import FlowControlParameters
+from windtunnel.driver.channel.timestamp_offsets import parse_offset
+from windtunnel.driver.channel.udp_channel import ControlMode, parse_tags
+from windtunnel.driver.channel.uri import ChannelUri
+from windtunnel.driver.channel.uri_value import format_size
 
 FRAME_ALIGNMENT = 32
 MTU_LENGTH_MIN = 64

@@ -9,7 +9,7 @@ import socket
 from dataclasses import dataclass
 from typing import Protocol
 
-from driver.base.errors import ConfigurationError
+from windtunnel.driver.base.errors import ConfigurationError
 
 
 class UnknownHostError(ConfigurationError):

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.atomics import copy, get_i32, get_i64, get_u8, get_u16
-from driver.base.jit import kernel
+from windtunnel.driver.base.atomics import copy, get_i32, get_i64, get_u8, get_u16
+from windtunnel.driver.kernels.jit import kernel
 
 FAMILY = 0
 PORT = 2

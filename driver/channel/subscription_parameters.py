@@ -9,12 +9,12 @@ matter. Source: spec 9.2, Aeron 1.53.
 import enum
 from dataclasses import dataclass
 
-from driver.base.arith import I32_MAX
-from driver.base.errors import ConfigurationError
-from driver.channel import uri_param
-from driver.channel.timestamp_offsets import parse_offset, refuse_overlap
-from driver.channel.udp_channel import ControlMode
-from driver.channel.uri import ChannelUri
+from windtunnel.driver.base.arith import I32_MAX
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_param
+from windtunnel.driver.channel.timestamp_offsets import parse_offset, refuse_overlap
+from windtunnel.driver.channel.udp_channel import ControlMode
+from windtunnel.driver.channel.uri import ChannelUri
 
 STATIC = "static"
 CUBIC = "cubic"

@@ -2,9 +2,9 @@
 
 import itertools
 
-from driver.base.arith import I32_MAX
-from driver.base.errors import ConfigurationError
-from driver.channel.uri import ChannelUri
+from windtunnel.driver.base.arith import I32_MAX
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel.uri import ChannelUri
 
 TIMESTAMP_LENGTH = 8
 RESERVED_OFFSET = -8

@@ -15,12 +15,12 @@ import enum
 import ipaddress
 from dataclasses import dataclass
 
-from driver.channel import address_text, uri_param
-from driver.channel.interface_search import find_interface
-from driver.channel.resolver import NetworkInterface, Resolver
-from driver.channel.socket_address import SocketAddress
-from driver.channel.uri import ChannelUri, InvalidChannelError
-from driver.channel.uri_value import parse_int64
+from windtunnel.driver.channel import address_text, uri_param
+from windtunnel.driver.channel.interface_search import find_interface
+from windtunnel.driver.channel.resolver import NetworkInterface, Resolver
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
+from windtunnel.driver.channel.uri_value import parse_int64
 
 ANY_V4 = SocketAddress("0.0.0.0", 0)
 ANY_V6 = SocketAddress("::", 0)

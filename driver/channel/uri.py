@@ -11,9 +11,9 @@ given twice the last value counts. Source: spec 9.1, Aeron 1.53.
 
 from dataclasses import dataclass
 
-from driver.base.arith import I32_MAX, I32_MIN, I64_MAX, I64_MIN
-from driver.base.errors import ConfigurationError
-from driver.channel import uri_value
+from windtunnel.driver.base.arith import I32_MAX, I32_MIN, I64_MAX, I64_MIN
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_value
 
 SPY_PREFIX = "aeron-spy:"
 SCHEME = "aeron:"

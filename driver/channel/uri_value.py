@@ -12,8 +12,8 @@ rubbish is refused.
 
 import re
 
-from driver.base.arith import I32_MAX, I32_MIN, I64_MAX, I64_MIN
-from driver.base.errors import ConfigurationError
+from windtunnel.driver.base.arith import I32_MAX, I32_MIN, I64_MAX, I64_MIN
+from windtunnel.driver.base.errors import ConfigurationError
 
 _SIZE = re.compile(r"([0-9]{1,4000})([kmg]?)", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]{1,4000})(ns|us|ms|s)?", re.ASCII | re.IGNORECASE)

@@ -1,7 +1,7 @@
 """The API that a program uses: publications to write to, subscriptions to read from, over a media
 driver's files.
 
-    from driver.client import Aeron
+    from windtunnel.driver.client import Aeron
 
     with Aeron(directory) as aeron:
         publication = aeron.add_publication("aeron:udp?endpoint=localhost:20121", 1001)
@@ -12,18 +12,15 @@ broadcast, messages lie in log buffers that both map. An unmodified driver of Ae
 well as ours.
 """
 
-from driver.client.aeron import Aeron
-from driver.client.assembler import (
-    ControlledFragmentAssembler,
-    FragmentAssembler,
-    ImageControlledFragmentAssembler,
-    ImageFragmentAssembler,
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.asynchronous import (
+    AsyncPublication,
+    AsyncSubscription,
+    ReceivedMessage,
 )
-from driver.client.asynchronous import AsyncPublication, AsyncSubscription, ReceivedMessage
-from driver.client.claim import Claim
-from driver.client.context import ClientContext, from_environment
-from driver.client.counter import Counter
-from driver.client.errors import (
+from windtunnel.driver.client.context import ClientContext, from_environment
+from windtunnel.driver.client.counter import Counter
+from windtunnel.driver.client.errors import (
     BroadcastLappedError,
     ChannelEndpointError,
     ClientError,
@@ -38,12 +35,19 @@ from driver.client.errors import (
     ReentrantCallError,
     RegistrationError,
 )
-from driver.client.exclusive_publication import ExclusivePublication
-from driver.client.fragment_batch import FragmentBatch
-from driver.client.header import Action, Header
-from driver.client.image import Image
-from driver.client.publication import Publication
-from driver.client.subscription import Subscription
+from windtunnel.driver.client.image.assembler import (
+    ControlledFragmentAssembler,
+    FragmentAssembler,
+    ImageControlledFragmentAssembler,
+    ImageFragmentAssembler,
+)
+from windtunnel.driver.client.image.fragment_batch import FragmentBatch
+from windtunnel.driver.client.image.header import Action, Header
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.publication.claim import Claim
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.client.subscription import Subscription
 
 __all__ = [
     "Action",

@@ -16,20 +16,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from driver.base import system
-from driver.base.clock import Clock, SystemClock
-from driver.client.additions import Additions
-from driver.client.conductor import ClientConductor
-from driver.client.context import ClientContext, CloseHandler, CounterHandler, from_environment
-from driver.client.errors import ClientTerminatedError, DriverTimeoutError
-from driver.client.registrar import Registrar
-from driver.cnc import cnc_file
-from driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.base import system
+from windtunnel.driver.base.clock import Clock, SystemClock
+from windtunnel.driver.client.conductor.conductor import ClientConductor
+from windtunnel.driver.client.conductor.registrar import Registrar
+from windtunnel.driver.client.conductor.resource_factory import ResourceFactory
+from windtunnel.driver.client.context import (
+    ClientContext,
+    CloseHandler,
+    CounterHandler,
+    from_environment,
+)
+from windtunnel.driver.client.errors import ClientTerminatedError, DriverTimeoutError
+from windtunnel.driver.cnc import cnc_file
+from windtunnel.driver.cnc.counters_reader import CountersReader
 
 _HANDLER = TypeVar("_HANDLER")
 
 
-class Aeron(Additions):
+class Aeron(ResourceFactory):
     """One client of one driver; its own thread keeps it alive unless it is invoked.
 
     Without a context the settings come from the environment, and `directory` wins. Any thread may

@@ -9,13 +9,13 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from driver.client.assembler import FragmentAssembler
-from driver.client.errors import ClientError, ClosedError, MaxPositionExceededError
-from driver.client.header import Header
-from driver.client.message import Message
-from driver.client.publication import Publication
-from driver.client.subscription import Subscription
-from driver.logbuffer import publication_result as result
+from windtunnel.driver.client.errors import ClientError, ClosedError, MaxPositionExceededError
+from windtunnel.driver.client.image.assembler import FragmentAssembler
+from windtunnel.driver.client.image.header import Header
+from windtunnel.driver.client.publication.message import Message
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.client.subscription import Subscription
+from windtunnel.driver.logbuffer import publication_result as result
 
 SLEEP_S_MIN = 50e-6
 SLEEP_S_MAX = 5e-3
@@ -33,7 +33,7 @@ class ReceivedMessage:
     reserved_value: int
 
 
-class Patience:
+class Backoff:
     """Sleeps that grow while nothing happens."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class AsyncPublication:
         Returns: the new position. Raises ClosedError, or ClientError for a message that can never
         be written
         """
-        patience = Patience()
+        patience = Backoff()
         while True:
             answer = self.publication.offer(message, reserved_value=reserved_value)
             if answer > 0:
@@ -76,7 +76,7 @@ class AsyncPublication:
 
     async def connected(self) -> None:
         """Wait until somebody listens."""
-        patience = Patience()
+        patience = Backoff()
         while not self.publication.is_connected:
             if self.publication.is_closed:
                 raise ClosedError(f"publication closed: {self.publication.close_reason}")
@@ -103,7 +103,7 @@ class AsyncSubscription:
 
         A poll takes more than one message: what an iteration leaves is the next one's.
         """
-        patience = Patience()
+        patience = Backoff()
         while self._pending or not self.subscription.is_closed:
             # What was left was read long ago: neither a quiet stream nor a closed one may keep it.
             if (

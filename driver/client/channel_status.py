@@ -9,8 +9,8 @@ Source: driver-protocol 8.3; Aeron 1.53, C client.
 import struct
 from typing import Protocol
 
-from driver.channel import uri, uri_param
-from driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.channel import uri, uri_param
+from windtunnel.driver.cnc.counters_reader import CountersReader
 
 ERRORED = -1
 NO_ID_ALLOCATED = -1

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from driver.base.aeron_directory import default_directory
-from driver.base.errors import ConfigurationError
-from driver.channel import uri_value
-from driver.command.response import PublicationError
-from driver.settings.kinds import parse_flag
-from driver.settings.variables import Reader, read_variables, text
+from windtunnel.driver.base.aeron_directory import default_directory
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_value
+from windtunnel.driver.command.response import PublicationError
+from windtunnel.driver.settings.kinds import parse_flag
+from windtunnel.driver.settings.variables import Reader, read_variables, text
 
 if TYPE_CHECKING:
-    from driver.client.image import Image
-    from driver.cnc.counters_reader import CountersReader
+    from windtunnel.driver.client.image.image import Image
+    from windtunnel.driver.cnc.counters_reader import CountersReader
 
 ErrorHandler = Callable[[Exception], object]
 ImageHandler = Callable[["Image"], object]

@@ -10,12 +10,18 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from driver.base.atomics import add_i64, cas_i64, get_i64_acquire, put_i64, put_i64_release
-from driver.base.jit import kernel
-from driver.cnc import counters
+from windtunnel.driver.base.atomics import (
+    add_i64,
+    cas_i64,
+    get_i64_acquire,
+    put_i64,
+    put_i64_release,
+)
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
 
 if TYPE_CHECKING:
-    from driver.client.conductor import ClientConductor
+    from windtunnel.driver.client.conductor.conductor import ClientConductor
 
 
 @kernel

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from driver.client.errors import ClosedError
-from driver.command.destination import (
+from windtunnel.driver.client.errors import ClosedError
+from windtunnel.driver.command.destination import (
     AddDestination,
     AddReceiveDestination,
     RemoveDestination,
@@ -20,7 +20,7 @@ from driver.command.destination import (
 )
 
 if TYPE_CHECKING:
-    from driver.client.conductor import ClientConductor
+    from windtunnel.driver.client.conductor.conductor import ClientConductor
 
 
 _DestinationCommand = (

@@ -18,9 +18,9 @@ Source: driver-protocol 7.4; Aeron 1.53, C client.
 
 from typing import ClassVar
 
-from driver.base.errors import DriverError
-from driver.cnc import cnc_file
-from driver.command.command_type import ErrorCode
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.cnc import cnc_file
+from windtunnel.driver.command.command_type import ErrorCode
 
 DRIVER_TIMEOUT = 1000
 CLIENT_TIMEOUT = 1001

@@ -12,17 +12,21 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from driver.client import channel_status
-from driver.client.context import ImageHandler
-from driver.client.destinations import ReceiveDestinations
-from driver.client.fragment_batch import FragmentBatch
-from driver.client.fragment_reader import NO_LIMIT, ControlledHandler, FragmentHandler
-from driver.client.image import Image
-from driver.client.log_reader import BlockHandler, RawBlockHandler
-from driver.command.image import RejectImage
+from windtunnel.driver.client import channel_status
+from windtunnel.driver.client.context import ImageHandler
+from windtunnel.driver.client.destinations import ReceiveDestinations
+from windtunnel.driver.client.image.fragment_batch import FragmentBatch
+from windtunnel.driver.client.image.fragment_reader import (
+    NO_LIMIT,
+    ControlledHandler,
+    FragmentHandler,
+)
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.image.log_reader import BlockHandler, RawBlockHandler
+from windtunnel.driver.command.image import RejectImage
 
 if TYPE_CHECKING:
-    from driver.client.conductor import ClientConductor
+    from windtunnel.driver.client.conductor.conductor import ClientConductor
 
 REASON_LENGTH_MAX = 1023
 
@@ -120,7 +124,7 @@ class Subscription(ReceiveDestinations):
 
     @property
     def channel_status(self) -> int:
-        """The state of the channel's socket, see `driver.client.channel_status`."""
+        """The state of the channel's socket, see `windtunnel.driver.client.channel_status`."""
         return channel_status.status(self._conductor.counters, self)
 
     @property

@@ -17,8 +17,8 @@ Source: driver-protocol 6.4.
 
 import numpy as np
 
-from driver.base.arith import align
-from driver.base.atomics import (
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import (
     acquire_fence,
     copy,
     full_fence,
@@ -28,7 +28,7 @@ from driver.base.atomics import (
     put_i32,
     put_i64_release,
 )
-from driver.base.jit import kernel
+from windtunnel.driver.kernels.jit import kernel
 
 LENGTH = 0
 TYPE = 4

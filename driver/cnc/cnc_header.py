@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.arith import I32_MAX, align, is_power_of_two
-from driver.base.errors import ConfigurationError
-from driver.cnc import broadcast, counters, ring_buffer
+from windtunnel.driver.base.arith import I32_MAX, align, is_power_of_two
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.cnc import broadcast, counters, ring_buffer
 
 VERSION = 0
 LENGTHS = 4

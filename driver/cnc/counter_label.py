@@ -3,7 +3,7 @@
 | head ............ | tail |      what does not fit is cut off the end of the head
 """
 
-from driver.cnc.counters import LABEL_LENGTH_MAX
+from windtunnel.driver.cnc.counters import LABEL_LENGTH_MAX
 
 
 def fitting(head: str, tail: str) -> str:

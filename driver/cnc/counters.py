@@ -16,7 +16,7 @@ has one writer unless it is moved by `add_atomic`. Knows nothing of what a type 
 Source: driver-protocol 6.5.
 """
 
-from driver.base.atomics import (
+from windtunnel.driver.base.atomics import (
     add_i64,
     get_i32,
     get_i32_acquire,
@@ -25,7 +25,7 @@ from driver.base.atomics import (
     put_i64,
     put_i64_release,
 )
-from driver.base.jit import kernel
+from windtunnel.driver.kernels.jit import kernel
 
 COUNTER_LENGTH = 128
 VALUE = 0

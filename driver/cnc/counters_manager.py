@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.arith import I64_MAX
-from driver.base.atomics import (
+from windtunnel.driver.base.arith import I64_MAX
+from windtunnel.driver.base.atomics import (
     get_i32,
     put_i32,
     put_i32_release,
@@ -17,9 +17,9 @@ from driver.base.atomics import (
     put_i64_release,
     zero,
 )
-from driver.base.clock import Clock
-from driver.base.errors import StorageError
-from driver.cnc import counters
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.cnc import counters
 
 FREE_TO_REUSE_TIMEOUT_MS = 1_000
 

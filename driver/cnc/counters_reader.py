@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.atomics import get_i32_acquire
-from driver.cnc import counters
+from windtunnel.driver.base.atomics import get_i32_acquire
+from windtunnel.driver.cnc import counters
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.arith import align
-from driver.base.atomics import (
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import (
     add_i32,
     get_i32,
     get_i32_acquire,
@@ -27,7 +27,7 @@ from driver.base.atomics import (
     put_i64,
     put_i64_release,
 )
-from driver.base.clock import Clock
+from windtunnel.driver.base.clock import Clock
 
 LENGTH = 0
 OBSERVATION_COUNT = 4

@@ -22,8 +22,8 @@ Source: driver-protocol 6.3.
 
 import numpy as np
 
-from driver.base.arith import align
-from driver.base.atomics import (
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import (
     add_i64,
     cas_i64,
     copy,
@@ -36,7 +36,7 @@ from driver.base.atomics import (
     put_i64_release,
     zero,
 )
-from driver.base.jit import kernel
+from windtunnel.driver.kernels.jit import kernel
 
 LENGTH = 0
 TYPE = 4

@@ -7,5 +7,5 @@
 
 Both sides use both directions. A message decodes or raises MalformedCommand: every length inside
 it is checked against its end, bytes behind it are tolerated. Knows nothing of how messages travel
-(that is `driver.cnc`) nor of what is done about them.
+(that is `windtunnel.driver.cnc`) nor of what is done about them.
 """

@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from driver.command.command_type import NULL_ID, CommandType, ResponseType
-from driver.command.payload import Payload, PayloadReader
+from windtunnel.driver.command.command_type import NULL_ID, CommandType, ResponseType
+from windtunnel.driver.command.payload import Payload, PayloadReader
 
 CORRELATED_LENGTH = 16
 """Every command begins with these: client id and correlation id."""

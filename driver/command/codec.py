@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
-from driver.command.counter import (
+from windtunnel.driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
+from windtunnel.driver.command.counter import (
     AddCounter,
     AddStaticCounter,
     CounterReady,
@@ -12,17 +12,17 @@ from driver.command.counter import (
     StaticCounter,
     UnavailableCounter,
 )
-from driver.command.destination import (
+from windtunnel.driver.command.destination import (
     AddDestination,
     AddReceiveDestination,
     RemoveDestination,
     RemoveDestinationById,
     RemoveReceiveDestination,
 )
-from driver.command.driver import TerminateDriver
-from driver.command.image import AvailableImage, RejectImage, UnavailableImage
-from driver.command.payload import Payload, UnknownCommand
-from driver.command.publication import (
+from windtunnel.driver.command.driver import TerminateDriver
+from windtunnel.driver.command.image import AvailableImage, RejectImage, UnavailableImage
+from windtunnel.driver.command.payload import Payload, UnknownCommand
+from windtunnel.driver.command.publication import (
     AddExclusivePublication,
     AddPublication,
     ExclusivePublicationReady,
@@ -31,8 +31,12 @@ from driver.command.publication import (
     PublicationReady,
     RemovePublication,
 )
-from driver.command.response import ErrorResponse, OperationSuccess, PublicationError
-from driver.command.subscription import AddSubscription, RemoveSubscription, SubscriptionReady
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess, PublicationError
+from windtunnel.driver.command.subscription import (
+    AddSubscription,
+    RemoveSubscription,
+    SubscriptionReady,
+)
 
 Command: TypeAlias = (
     AddPublication

@@ -15,8 +15,8 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from driver.command.command_type import CommandType, ResponseType
-from driver.command.payload import Payload, PayloadReader, padded, prefixed, text
+from windtunnel.driver.command.command_type import CommandType, ResponseType
+from windtunnel.driver.command.payload import Payload, PayloadReader, padded, prefixed, text
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from driver.command.command_type import CommandType
-from driver.command.payload import Payload, PayloadReader, text
+from windtunnel.driver.command.command_type import CommandType
+from windtunnel.driver.command.payload import Payload, PayloadReader, text
 
 
 @dataclass(frozen=True, slots=True)

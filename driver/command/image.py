@@ -16,8 +16,8 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from driver.command.command_type import CommandType, ResponseType
-from driver.command.payload import Payload, PayloadReader, padded, text
+from windtunnel.driver.command.command_type import CommandType, ResponseType
+from windtunnel.driver.command.payload import Payload, PayloadReader, padded, text
 
 _REJECT_LENGTH_MIN = 40
 """The C driver drops anything shorter, however short the reason."""

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from driver.base.arith import align
-from driver.base.errors import DriverError
-from driver.command.command_type import ErrorCode
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.command.command_type import ErrorCode
 
 Payload: TypeAlias = "bytes | bytearray | memoryview | np.ndarray"
 """The bytes of one message, record header excluded."""

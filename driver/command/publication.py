@@ -19,8 +19,8 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from driver.command.command_type import CommandType, ResponseType
-from driver.command.payload import Payload, PayloadReader, text
+from windtunnel.driver.command.command_type import CommandType, ResponseType
+from windtunnel.driver.command.payload import Payload, PayloadReader, text
 
 FLAG_REVOKE = 1
 _REMOVE_LENGTH = 32

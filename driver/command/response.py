@@ -16,8 +16,8 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from driver.command.command_type import ResponseType
-from driver.command.payload import MalformedCommand, Payload, PayloadReader, text
+from windtunnel.driver.command.command_type import ResponseType
+from windtunnel.driver.command.payload import MalformedCommand, Payload, PayloadReader, text
 
 ADDRESS_TYPE_IPV4 = 1
 ADDRESS_TYPE_IPV6 = 2

@@ -11,8 +11,8 @@ Source: driver-protocol 2.6.
 
 import numpy as np
 
-from driver.base.arith import bits_to_shift
-from driver.base.atomics import (
+from windtunnel.driver.base.arith import bits_to_shift
+from windtunnel.driver.base.atomics import (
     address_of,
     copy,
     get_i32_acquire,
@@ -21,11 +21,11 @@ from driver.base.atomics import (
     put_i64,
     put_i64_release,
 )
-from driver.base.jit import kernel
-from driver.logbuffer import descriptor, frame, position, tail
-from driver.logbuffer import publication_result as result
-from driver.wire import data
-from driver.wire import frame_type as types
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import descriptor, frame, position, tail
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.driver.wire import data
+from windtunnel.driver.wire import frame_type as types
 
 APPENDER = np.dtype(
     (

@@ -3,8 +3,8 @@
 Source: driver-protocol 2.7.
 """
 
-from driver.base.atomics import put_i64_release, zero
-from driver.base.jit import kernel
+from windtunnel.driver.base.atomics import put_i64_release, zero
+from windtunnel.driver.kernels.jit import kernel
 
 _FIRST_WORD = 8
 

@@ -13,8 +13,8 @@ everything is written before the file's name is announced, except the mark of a 
 Source: driver-protocol 2.1, 2.2, 2.5.
 """
 
-from driver.base.arith import align, bits_to_shift, is_power_of_two, wrap_i32
-from driver.base.atomics import (
+from windtunnel.driver.base.arith import align, bits_to_shift, is_power_of_two, wrap_i32
+from windtunnel.driver.base.atomics import (
     cas_i32,
     cas_i64,
     get_i32,
@@ -27,9 +27,9 @@ from driver.base.atomics import (
     put_i64_release,
     put_u8_release,
 )
-from driver.base.jit import kernel
-from driver.logbuffer import frame, position
-from driver.wire import header, setup
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import frame, position
+from windtunnel.driver.wire import header, setup
 
 TERM_TAILS = 0
 ACTIVE_TERM_COUNT = 24

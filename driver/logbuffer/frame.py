@@ -10,8 +10,8 @@ Offsets of the fields are those of `driver.wire.data`; a term holds the very byt
 Source: driver-protocol 2.3, 2.6.
 """
 
-from driver.base.arith import align
-from driver.base.atomics import (
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import (
     get_i32,
     get_i32_acquire,
     put_i32,
@@ -22,9 +22,9 @@ from driver.base.atomics import (
     put_u16,
     release_fence,
 )
-from driver.base.jit import kernel
-from driver.wire import data, header
-from driver.wire import frame_type as types
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.wire import data, header
+from windtunnel.driver.wire import frame_type as types
 
 FRAME_ALIGNMENT = data.ALIGNMENT
 HEADER_LENGTH = data.HEADER_LENGTH

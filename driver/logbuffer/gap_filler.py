@@ -5,9 +5,9 @@ so a late frame for its middle is stored but never read: the padding already lea
 Source: driver-protocol 2.11.
 """
 
-from driver.base.atomics import get_i32_acquire
-from driver.base.jit import kernel
-from driver.logbuffer import frame
+from windtunnel.driver.base.atomics import get_i32_acquire
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import frame
 
 
 @kernel

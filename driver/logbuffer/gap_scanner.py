@@ -3,8 +3,8 @@
 Source: driver-protocol 2.10.
 """
 
-from driver.base.jit import kernel
-from driver.logbuffer import frame
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import frame
 
 
 @kernel

@@ -11,11 +11,11 @@ from types import TracebackType
 
 import numpy as np
 
-from driver.base import mapping
-from driver.base.arith import bits_to_shift
-from driver.base.errors import StorageError
-from driver.logbuffer import descriptor, position
-from driver.logbuffer.parameters import LogParameters, initialise
+from windtunnel.driver.base import mapping
+from windtunnel.driver.base.arith import bits_to_shift
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.logbuffer import descriptor, position
+from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
 _REFUSALS = {
     descriptor.BAD_FILE_LENGTH: "its length does not fit its term length and page size",

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.arith import I64_MAX, wrap_i32
-from driver.base.atomics import put_i32, put_i64, put_u8
-from driver.base.errors import ConfigurationError
-from driver.logbuffer import descriptor
-from driver.wire import data
-from driver.wire import frame_type as types
+from windtunnel.driver.base.arith import I64_MAX, wrap_i32
+from windtunnel.driver.base.atomics import put_i32, put_i64, put_u8
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.wire import data
+from windtunnel.driver.wire import frame_type as types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

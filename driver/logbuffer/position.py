@@ -7,8 +7,8 @@ length.
 Source: driver-protocol 2.4.
 """
 
-from driver.base.arith import wrap_i32
-from driver.base.jit import kernel
+from windtunnel.driver.base.arith import wrap_i32
+from windtunnel.driver.kernels.jit import kernel
 
 PARTITION_COUNT = 3
 TERM_LENGTH_MIN = 64 * 1024

@@ -8,10 +8,10 @@ Source: driver-protocol 2.6, reading.
 
 import numpy as np
 
-from driver.base.jit import kernel
-from driver.logbuffer import frame
-from driver.wire import data, header
-from driver.wire import frame_type as types
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import frame
+from windtunnel.driver.wire import data, header
+from windtunnel.driver.wire import frame_type as types
 
 FRAGMENT = np.dtype(
     (

@@ -4,8 +4,8 @@ A slot is written once: what is there already wins, so duplicates and late frame
 Source: driver-protocol 2.9.
 """
 
-from driver.base.atomics import copy, get_i32_acquire, get_i64, put_i64_release
-from driver.base.jit import kernel
+from windtunnel.driver.base.atomics import copy, get_i32_acquire, get_i64, put_i64_release
+from windtunnel.driver.kernels.jit import kernel
 
 _FIRST_WORD = 8
 

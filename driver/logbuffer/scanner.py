@@ -3,9 +3,9 @@
 Source: driver-protocol 2.8.
 """
 
-from driver.base.jit import kernel
-from driver.logbuffer import frame
-from driver.wire import frame_type as types
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import frame
+from windtunnel.driver.wire import frame_type as types
 
 
 @kernel

@@ -8,11 +8,11 @@ so several threads may use one; an exclusive one carries the whole state of its 
 Source: driver-protocol 2.5, 2.6.
 """
 
-from driver.base.arith import wrap_i32
-from driver.base.atomics import add_i64
-from driver.base.jit import kernel
-from driver.logbuffer import descriptor, frame, position
-from driver.logbuffer import publication_result as result
+from windtunnel.driver.base.arith import wrap_i32
+from windtunnel.driver.base.atomics import add_i64
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import descriptor, frame, position
+from windtunnel.driver.logbuffer import publication_result as result
 
 
 @kernel

@@ -4,9 +4,9 @@ Shared publications only: an exclusive one has nobody else who could be held up.
 Source: driver-protocol 5.1.
 """
 
-from driver.base.arith import bits_to_shift, wrap_i32
-from driver.base.jit import kernel
-from driver.logbuffer import descriptor, frame, position
+from windtunnel.driver.base.arith import bits_to_shift, wrap_i32
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import descriptor, frame, position
 
 NO_ACTION = 0
 UNBLOCKED = 1

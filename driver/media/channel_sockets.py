@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from driver.base.errors import DriverError
-from driver.channel.socket_address import SocketAddress, write_name
-from driver.channel.udp_channel import ANY_V4, ANY_V6, UdpChannel
-from driver.media import link
-from driver.media.link import Links
-from driver.media.port_manager import PORT_MAX, PortManager
-from driver.media.udp_socket import SocketOptions, UdpSocket, open_socket
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.channel.udp_channel import ANY_V4, ANY_V6, UdpChannel
+from windtunnel.driver.media import link
+from windtunnel.driver.media.link import Links
+from windtunnel.driver.media.port_manager import PORT_MAX, PortManager
+from windtunnel.driver.media.udp_socket import SocketOptions, UdpSocket, open_socket
 
 FIRST_EPHEMERAL_PORT = 49152
 """Of simulated hosts; the first of the range that is set aside for it."""

@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driver.base.arith import align
-from driver.base.atomics import copy, get_i32, put_i32
-from driver.base.jit import kernel
-from driver.channel import socket_address
-from driver.channel.socket_address import NAME_LENGTH_MAX
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import copy, get_i32, put_i32
+from windtunnel.driver.channel import socket_address
+from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX
+from windtunnel.driver.kernels.jit import kernel
 
 LENGTH = 4
 SOURCE = 8

@@ -8,8 +8,8 @@ import ipaddress
 import re
 import socket
 
-from driver.channel.resolver import NetworkInterface, UnknownHostError
-from driver.media.network_interfaces import list_interfaces
+from windtunnel.driver.channel.resolver import NetworkInterface, UnknownHostError
+from windtunnel.driver.media.network_interfaces import list_interfaces
 
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _SCOPE_ID_MAX = (1 << 32) - 1

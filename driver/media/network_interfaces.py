@@ -6,9 +6,9 @@ Interfaces that are down are left out, and so is everything but IPv4 and IPv6.
 import ctypes
 import os
 
-from driver.base.errors import DriverError
-from driver.channel import socket_address
-from driver.channel.resolver import NetworkInterface
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel import socket_address
+from windtunnel.driver.channel.resolver import NetworkInterface
 
 IFF_UP = 0x1
 IFF_LOOPBACK = 0x8

@@ -5,7 +5,7 @@ that they are not handed out. Another process may still hold a port; then bindin
 Source: spec 9.3 and 10.1, Aeron 1.53.
 """
 
-from driver.base.errors import ConfigurationError, DriverError
+from windtunnel.driver.base.errors import ConfigurationError, DriverError
 
 PORT_MAX = 65535
 

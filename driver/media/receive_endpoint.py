@@ -13,8 +13,8 @@ written by the conductor before they are handed over; afterwards the receiver ha
 
 import numpy as np
 
-from driver.base.atomics import get_i64_acquire, put_i64_release
-from driver.base.jit import kernel
+from windtunnel.driver.base.atomics import get_i64_acquire, put_i64_release
+from windtunnel.driver.kernels.jit import kernel
 
 RECEIVE_ENDPOINT = np.dtype(
     [
@@ -25,7 +25,7 @@ RECEIVE_ENDPOINT = np.dtype(
         ("control_length", "i8"),
         ("control", "u1", (28,)),  # struct sockaddr of an explicit or multicast control address
         ("pad", "u1", (4,)),
-        ("is_eliciting", "i8"),  # asks the explicit control address for SETUPs by itself
+        ("solicits_setup", "i8"),  # asks the explicit control address for SETUPs by itself
         ("next_elicit_ns", "i8"),
         ("has_group_tag", "i8"),
         ("group_tag", "i8"),

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driver.base import system
-from driver.base.jit import kernel
-from driver.media.system_message import (
+from windtunnel.driver.base import system
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media.system_message import (
     CONTROL_LENGTH,
     IOVEC,
     MESSAGE_LENGTH,
@@ -28,7 +28,7 @@ RUN_LENGTH_MAX = 65_000
 """Bytes in a run: what fits one packet, with room for its headers."""
 
 
-class RunBatch(NamedTuple):
+class GsoBatch(NamedTuple):
     """Runs about to leave."""
 
     headers: np.ndarray  # MESSAGE[n]
@@ -37,13 +37,13 @@ class RunBatch(NamedTuple):
     ends: np.ndarray  # int64[n], the entry behind each run
 
 
-def make_run_batch(count: int) -> RunBatch:
+def make_run_batch(count: int) -> GsoBatch:
     """Room for `count` runs in one system call."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     headers = make_headers(vectors)
     controls = np.zeros(count * CONTROL_LENGTH, dtype=np.uint8)
     headers.control = controls.ctypes.data + CONTROL_LENGTH * np.arange(count)
-    return RunBatch(headers, vectors, controls, np.zeros(count, dtype=np.int64))
+    return GsoBatch(headers, vectors, controls, np.zeros(count, dtype=np.int64))
 
 
 @kernel

@@ -8,8 +8,8 @@ through the same memory seen as bytes.
 
 import numpy as np
 
-from driver.base.atomics import get_i64_acquire, put_i64_release
-from driver.base.jit import kernel
+from windtunnel.driver.base.atomics import get_i64_acquire, put_i64_release
+from windtunnel.driver.kernels.jit import kernel
 
 SEND_ENDPOINT = np.dtype(
     [

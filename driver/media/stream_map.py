@@ -8,7 +8,7 @@ or not.
 
 import numpy as np
 
-from driver.base.jit import kernel
+from windtunnel.driver.kernels.jit import kernel
 
 STREAM_ENTRY = np.dtype(
     [

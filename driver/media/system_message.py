@@ -13,8 +13,8 @@ import errno
 
 import numpy as np
 
-from driver.base.atomics import get_i32, get_i64, put_i32, put_i64, put_u16
-from driver.base.jit import kernel
+from windtunnel.driver.base.atomics import get_i32, get_i64, put_i32, put_i64, put_u16
+from windtunnel.driver.kernels.jit import kernel
 
 IOVEC = np.dtype(
     [

@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driver.base import system
-from driver.base.atomics import bytes_at
-from driver.base.jit import kernel
-from driver.channel.socket_address import NAME_LENGTH_MAX
-from driver.media import link, segmentation, system_message
-from driver.media.segmentation import RunBatch
-from driver.media.system_message import (
+from windtunnel.driver.base import system
+from windtunnel.driver.base.atomics import bytes_at
+from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media import link, segmentation, system_message
+from windtunnel.driver.media.segmentation import GsoBatch
+from windtunnel.driver.media.system_message import (
     CONTROL_LENGTH,
     IOVEC,
     MESSAGE_LENGTH,
@@ -44,8 +44,8 @@ class SendBatch(NamedTuple):
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n]
-    runs: RunBatch  # for entries that leave together
-    is_joining: np.ndarray  # int64[1], whether entries may leave as runs
+    runs: GsoBatch  # for entries that leave together
+    gso_enabled: np.ndarray  # int64[1], whether entries may leave as runs
 
 
 class ReceiveBatch(NamedTuple):
@@ -58,14 +58,14 @@ class ReceiveBatch(NamedTuple):
     controls: np.ndarray  # uint8[n * CONTROL_LENGTH]
 
 
-def make_send_batch(count: int, *, is_joining: bool = False) -> SendBatch:
+def make_send_batch(count: int, *, gso_enabled: bool = False) -> SendBatch:
     """Room for `count` datagrams in one system call."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     return SendBatch(
         headers=make_headers(vectors),
         vectors=vectors,
         runs=segmentation.make_run_batch(count),
-        is_joining=np.array([int(is_joining)], dtype=np.int64),
+        gso_enabled=np.array([int(gso_enabled)], dtype=np.int64),
     )
 
 
@@ -108,14 +108,14 @@ def send_gathered(fd, batch, first, count, name, name_length, links):
     if fd < 0:
         return _send_on_link(fd, batch, first, count, name, name_length, links)
     name_address = name.ctypes.data if name_length > 0 else 0
-    if count > 1 and batch.is_joining[0] != 0:
+    if count > 1 and batch.gso_enabled[0] != 0:
         result = segmentation.send_runs(
             fd, batch.runs, batch.vectors, first, count, name_address, name_length
         )
         if result != -_EINVAL and result != -_EIO and result != -_EMSGSIZE:
             return 0 if is_transient(result) else result
         # The way to this peer cannot cut runs up; what is sent one by one arrives as well.
-        batch.is_joining[0] = 0
+        batch.gso_enabled[0] = 0
     for index in range(first, first + count):
         header = batch.headers[index]
         header.name = name_address

@@ -11,10 +11,10 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from driver.base.errors import DriverError
-from driver.channel.resolver import NetworkInterface
-from driver.channel.socket_address import SocketAddress, from_python_name
-from driver.media.system_message import UDP_OFFLOAD
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel.resolver import NetworkInterface
+from windtunnel.driver.channel.socket_address import SocketAddress, from_python_name
+from windtunnel.driver.media.system_message import UDP_OFFLOAD
 
 _IP_MULTICAST_ALL = 49
 _IPV6_MULTICAST_ALL = 29

@@ -1,7 +1,7 @@
 """A command that the driver refuses, with the code that its client is told."""
 
-from driver.base.errors import DriverError
-from driver.command.command_type import ErrorCode
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.command.command_type import ErrorCode
 
 
 class CommandError(DriverError):

@@ -12,37 +12,34 @@ from collections.abc import Callable
 
 import numpy as np
 
-from driver.base.clock import Clock
-from driver.base.system import NS_PER_MS
-from driver.channel.resolver import Resolver
-from driver.cnc import cnc_file, counters
-from driver.cnc.cnc_file import CncFile
-from driver.cnc.cnc_header import CncHeader
-from driver.cnc.counters_manager import CountersManager
-from driver.cnc.error_log import ErrorLog
-from driver.command.command_type import describe
-from driver.media.channel_sockets import Sockets, SocketSettings
-from driver.media.port_manager import PortManager
-from driver.media.udp_socket import probe_system_buffers
-from driver.media_driver import (
-    conductor_state,
-    duty_cycle,
-    receiver_state,
-    sender_state,
-    system_counters,
-)
-from driver.media_driver.agent_proxy import AgentProxy
-from driver.media_driver.client_proxy import ClientProxy
-from driver.media_driver.conductor_state import ConductorState
-from driver.media_driver.context import SHARED, SHARED_NETWORK, Context
-from driver.media_driver.facilities import Facilities
-from driver.media_driver.loss_interceptor import Losses, make_losses
-from driver.media_driver.loss_report import LossReport
-from driver.media_driver.name_resolution.suppliers import make_name_resolver
-from driver.media_driver.receiver_state import ReceiverState
-from driver.media_driver.sender_state import SenderState
-from driver.media_driver.stream_counters import SYSTEM, StreamCounters
-from driver.media_driver.subscriber_positions import PositionPool
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.driver.channel.resolver import Resolver
+from windtunnel.driver.cnc import cnc_file, counters
+from windtunnel.driver.cnc.cnc_file import CncFile
+from windtunnel.driver.cnc.cnc_header import CncHeader
+from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.cnc.error_log import ErrorLog
+from windtunnel.driver.command.command_type import describe
+from windtunnel.driver.media.channel_sockets import Sockets, SocketSettings
+from windtunnel.driver.media.port_manager import PortManager
+from windtunnel.driver.media.udp_socket import probe_system_buffers
+from windtunnel.driver.media_driver.agent import duty_cycle, system_counters
+from windtunnel.driver.media_driver.agent.agent_proxy import AgentProxy
+from windtunnel.driver.media_driver.agent.loss_interceptor import Losses, make_losses
+from windtunnel.driver.media_driver.conductor import conductor_state
+from windtunnel.driver.media_driver.conductor.client_proxy import ClientProxy
+from windtunnel.driver.media_driver.conductor.conductor_state import ConductorState
+from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
+from windtunnel.driver.media_driver.conductor.images.subscriber_positions import PositionPool
+from windtunnel.driver.media_driver.conductor.stream_counters import SYSTEM, StreamCounters
+from windtunnel.driver.media_driver.context import SHARED, SHARED_NETWORK, Context
+from windtunnel.driver.media_driver.image.loss_report import LossReport
+from windtunnel.driver.media_driver.name_resolution.suppliers import make_name_resolver
+from windtunnel.driver.media_driver.receiver import receiver_state
+from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
+from windtunnel.driver.media_driver.sender import sender_state
+from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 
 def create_cnc(context: Context, clock: Clock) -> CncFile:
@@ -87,7 +84,7 @@ def make_parts(
     resolver: Resolver,
     links: object,
     rng: random.Random,
-) -> tuple[Facilities, CountersManager]:
+) -> tuple[DriverResources, CountersManager]:
     """Everything that the conductor works with."""
     values = cnc.counters_values
     manager = _make_counters(context, clock, cnc, loss_report)
@@ -95,7 +92,7 @@ def make_parts(
     sending = _make_sender(context, values, links)
     receiving = _make_receiver(context, values, links)
     conducting = _make_conductor(context, values, cnc, loss_report, sending, receiving)
-    parts = Facilities(
+    parts = DriverResources(
         context=context,
         clock=clock,
         cnc=cnc,

@@ -15,18 +15,18 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from driver.base.arith import I32_MAX, I64_MAX, is_power_of_two
-from driver.base.errors import ConfigurationError
-from driver.media_driver import loss_settings
-from driver.media_driver.settings.idle_strategy import make_strategy
-from driver.media_driver.settings.known_names import (
+from windtunnel.driver.base.arith import I32_MAX, I64_MAX, is_power_of_two
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.media_driver.settings import loss_interceptors
+from windtunnel.driver.media_driver.settings.idle_strategy import make_strategy
+from windtunnel.driver.media_driver.settings.known_names import (
     ALIASES,
     NATIVE_ONLY,
     native_faults,
     unknown_faults,
 )
-from driver.media_driver.settings.network import NetworkSettings
-from driver.media_driver.settings.process import (
+from windtunnel.driver.media_driver.settings.network import NetworkSettings
+from windtunnel.driver.media_driver.settings.process import (
     ALLOW,
     BROADCAST_TRAILER_LENGTH,
     DEDICATED,
@@ -36,9 +36,9 @@ from driver.media_driver.settings.process import (
     SHARED_NETWORK,
     ProcessSettings,
 )
-from driver.media_driver.settings.stream import StreamSettings
-from driver.settings.kinds import Setting
-from driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
+from windtunnel.driver.media_driver.settings.stream import StreamSettings
+from windtunnel.driver.settings.kinds import Setting
+from windtunnel.driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
 
 __all__ = [
     "DEDICATED",
@@ -176,7 +176,7 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
                 f"{SETTINGS['name_resolver_init_args'].variable} as well"
             )
         if (
-            loss_settings.FIXED_LOSS in self.incoming_interceptors
+            loss_interceptors.FIXED_LOSS in self.incoming_interceptors
             and self.fixed_loss.term_offset < 0
         ):
             failures.append(

@@ -17,13 +17,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from driver.base import system
-from driver.base.clock import Clock
-from driver.base.errors import ActiveDriverError, DriverError, StorageError
-from driver.cnc import cnc_file
-from driver.cnc.error_log import read_errors
-from driver.media_driver import directory_files
-from driver.media_driver.context import Context
+from windtunnel.driver.base import system
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.errors import ActiveDriverError, DriverError, StorageError
+from windtunnel.driver.cnc import cnc_file
+from windtunnel.driver.cnc.error_log import read_errors
+from windtunnel.driver.media_driver import directory_files
+from windtunnel.driver.media_driver.context import Context
 
 
 def tell(text: str) -> None:

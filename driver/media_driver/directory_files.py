@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from driver.base.errors import DriverError, StorageError
-from driver.cnc import cnc_file
-from driver.media_driver import loss_report
+from windtunnel.driver.base.errors import DriverError, StorageError
+from windtunnel.driver.cnc import cnc_file
+from windtunnel.driver.media_driver.image import loss_report
 
 PUBLICATIONS = "publications"
 IMAGES = "images"

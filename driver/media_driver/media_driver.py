@@ -16,35 +16,34 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from driver.base import idle
-from driver.base.clock import Clock, SystemClock
-from driver.base.errors import DriverError
-from driver.base.stop_note import StopNote
-from driver.base.system import NS_PER_MS
-from driver.channel.resolver import Resolver
-from driver.cnc import cnc_file, ring_buffer
-from driver.command.command_type import ErrorCode
-from driver.media.channel_sockets import Sockets, UdpSockets
-from driver.media.name_resolver import SystemResolver
-from driver.media_driver import (
-    at_hand,
-    composition,
-    conductor_state,
-    duty_cycle,
-    receiver,
-    sender,
-    shared_agents,
+from windtunnel.driver.base import idle
+from windtunnel.driver.base.clock import Clock, SystemClock
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.base.shutdown_signal import ShutdownSignal
+from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.driver.channel.resolver import Resolver
+from windtunnel.driver.cnc import cnc_file, ring_buffer
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.media.channel_sockets import Sockets, UdpSockets
+from windtunnel.driver.media.name_resolver import SystemResolver
+from windtunnel.driver.media_driver import composition, precompile
+from windtunnel.driver.media_driver.agent import duty_cycle
+from windtunnel.driver.media_driver.agent.cpu_affinity import pin_thread
+from windtunnel.driver.media_driver.agent.timer_slack import wake_on_time
+from windtunnel.driver.media_driver.conductor import conductor_state, shared_agents
+from windtunnel.driver.media_driver.conductor.conductor import Conductor
+from windtunnel.driver.media_driver.conductor.conductor_state import ConductorState
+from windtunnel.driver.media_driver.conductor.endpoints.socket_buffer_check import (
+    check_socket_buffers,
+    probe_buffers,
 )
-from driver.media_driver.conductor import Conductor
-from driver.media_driver.conductor_state import ConductorState
-from driver.media_driver.context import INVOKER, SHARED, SHARED_NETWORK, Context
-from driver.media_driver.cpu_affinity import pin_thread
-from driver.media_driver.directory import leave_directory, take_directory, tell
-from driver.media_driver.loss_report import LossReport
-from driver.media_driver.receiver_state import ReceiverState
-from driver.media_driver.sender_state import SenderState
-from driver.media_driver.socket_buffer_check import check_socket_buffers, probe_buffers
-from driver.media_driver.timer_slack import wake_on_time
+from windtunnel.driver.media_driver.context import INVOKER, SHARED, SHARED_NETWORK, Context
+from windtunnel.driver.media_driver.directory import leave_directory, take_directory, tell
+from windtunnel.driver.media_driver.image.loss_report import LossReport
+from windtunnel.driver.media_driver.receiver import receiver
+from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
+from windtunnel.driver.media_driver.sender import sender
+from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 QUANTUM_NS = 10 * NS_PER_MS
 """How long a kernel runs before its thread looks whether it should stop."""
@@ -62,12 +61,12 @@ class MediaDriver:
         resolver: Resolver | None = None,
         links: object = None,
         seed: int | None = None,
-        stopping: StopNote | None = None,
+        stopping: ShutdownSignal | None = None,
     ) -> None:
         self.context = context.conclude()
         self.clock = clock or SystemClock()
         self._threads: list[threading.Thread] = []
-        self._stopping = stopping or StopNote()
+        self._stopping = stopping or ShutdownSignal()
         self._is_closed = False
         self.failure: BaseException | None = None
         """What ended an agent's thread, if anything did."""
@@ -111,7 +110,7 @@ class MediaDriver:
         A quantum that is over at once runs nothing, but compiles all, or loads it from the cache.
         It starts the clock of the duty cycles, so what takes long comes before it.
         """
-        at_hand.load()
+        precompile.load()
         parts, mode = self._parts, self.context.threading_mode
         if mode == SHARED:
             shared_agents.run_all(parts.conductor, parts.sender, parts.receiver, 0)

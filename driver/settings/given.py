@@ -5,7 +5,7 @@ environment  <  property files and -D options, in the order in which they were g
 
 from dataclasses import dataclass, field
 
-from driver.settings import properties
+from windtunnel.driver.settings import properties
 
 ENVIRONMENT = "environment"
 

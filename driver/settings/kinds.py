@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from driver.base.arith import I32_MAX, I32_MIN
-from driver.base.errors import ConfigurationError
-from driver.channel import uri_value
+from windtunnel.driver.base.arith import I32_MAX, I32_MIN
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_value
 
 FOR_EVER_NS = 1 << 62
 """146 years; longer ones count as this, so that a time and a duration never overflow together."""

@@ -13,7 +13,7 @@ the setting back to its default. Source: the C driver of Aeron 1.53.
 from collections.abc import Iterator
 from pathlib import Path
 
-from driver.base.errors import ConfigurationError
+from windtunnel.driver.base.errors import ConfigurationError
 
 FILE_PREFIX = "file://"
 URL_PREFIXES = ("http://", "https://")

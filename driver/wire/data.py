@@ -11,11 +11,11 @@ length field is zero.
 Source: driver-protocol 1.2, 3.3.
 """
 
-from driver.base.arith import align
-from driver.base.atomics import get_i32, get_i64, put_i32, put_i64
-from driver.base.jit import kernel
-from driver.wire import frame_type as types
-from driver.wire import header
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import get_i32, get_i64, put_i32, put_i64
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.wire import frame_type as types
+from windtunnel.driver.wire import header
 
 TERM_OFFSET = 8
 SESSION_ID = 12

@@ -10,10 +10,10 @@ padding.
 Source: driver-protocol 1.7.
 """
 
-from driver.base.atomics import copy, get_i32, get_i64, put_i32, put_i64
-from driver.base.jit import kernel
-from driver.wire import frame_type as types
-from driver.wire import header
+from windtunnel.driver.base.atomics import copy, get_i32, get_i64, put_i32, put_i64
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.wire import frame_type as types
+from windtunnel.driver.wire import header
 
 SESSION_ID = 8
 STREAM_ID = 12

@@ -9,9 +9,9 @@ Knows how long each kind must at least be, and nothing of what the kinds mean.
 Source: driver-protocol 1.1, 1.10.
 """
 
-from driver.base.atomics import get_i32, get_u8, get_u16, put_i32, put_u8, put_u16
-from driver.base.jit import kernel
-from driver.wire import frame_type as types
+from windtunnel.driver.base.atomics import get_i32, get_u8, get_u16, put_i32, put_u8, put_u16
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.wire import frame_type as types
 
 FRAME_LENGTH = 0
 VERSION = 4

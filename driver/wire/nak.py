@@ -9,10 +9,10 @@ Knows nothing of why the range is missing or who will send it again. A range nev
 Source: driver-protocol 1.5.
 """
 
-from driver.base.atomics import get_i32, put_i32
-from driver.base.jit import kernel
-from driver.wire import frame_type as types
-from driver.wire import header
+from windtunnel.driver.base.atomics import get_i32, put_i32
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.wire import frame_type as types
+from windtunnel.driver.wire import header
 
 SESSION_ID = 8
 STREAM_ID = 12

@@ -16,8 +16,8 @@ port is not.
 Source: driver-protocol 1.9.
 """
 
-from driver.base.arith import align
-from driver.base.atomics import (
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import (
     copy,
     get_i32,
     get_u8,
@@ -27,9 +27,9 @@ from driver.base.atomics import (
     put_u16,
     zero,
 )
-from driver.base.jit import kernel
-from driver.wire import frame_type as types
-from driver.wire import header
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.wire import frame_type as types
+from windtunnel.driver.wire import header
 
 FIRST_ENTRY = header.LENGTH
 NAME_TO_IP4 = 1

@@ -10,11 +10,11 @@ The active term id and the offset give the sender's position, not the publisher'
 Source: driver-protocol 1.3.
 """
 
-from driver.base.arith import is_power_of_two, wrap_i32
-from driver.base.atomics import get_i32, put_i32
-from driver.base.jit import kernel
-from driver.wire import frame_type as types
-from driver.wire import header
+from windtunnel.driver.base.arith import is_power_of_two, wrap_i32
+from windtunnel.driver.base.atomics import get_i32, put_i32
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.wire import frame_type as types
+from windtunnel.driver.wire import header
 
 TERM_OFFSET = 8
 SESSION_ID = 12

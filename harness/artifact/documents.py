@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_origin
 
-from harness.artifact.regular_file import UnsafeFileError, read_text, replace_file
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, read_text, replace_file
 
 Document = dict[str, Any]
 

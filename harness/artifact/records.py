@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.regular_file import open_regular, size_of
+from windtunnel.harness.artifact.regular_file import open_regular, size_of
 
 Records = NDArray[Any]
 

@@ -18,15 +18,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.artifact.bench_board import Order, State
-from harness.bench.archive_host import ArchiveHost
-from harness.bench.loads import Loads, MeasurementError
-from harness.bench.measure import LOAD_LIMIT_S, Reading, compiled_between
-from harness.bench.plan import BenchCase, BenchSettings, channel
-from harness.bench.subject import plain_environment
-from harness.dissect.frames import DATA_HEADER_LENGTH, aligned
-from harness.kernel import cache_root
-from harness.orchestrate.lab import LabError
+from windtunnel.driver.kernels.cache import cache_root
+from windtunnel.harness.artifact.run.bench_board import Command, State
+from windtunnel.harness.bench.archive_host import ArchiveHost
+from windtunnel.harness.bench.loads import Loads, MeasurementError
+from windtunnel.harness.bench.measure import LOAD_LIMIT_S, Reading, compiled_between
+from windtunnel.harness.bench.plan import BenchCase, BenchSettings, channel
+from windtunnel.harness.bench.subject import plain_environment
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
+from windtunnel.harness.orchestrate.lab import LabError
 
 CONNECT_LIMIT_S = 180.0
 """Long enough for kernels that are not compiled yet."""
@@ -127,11 +127,11 @@ def _under_load(
 
 
 def _both_ways(loads: Loads, host: ArchiveHost, count: int) -> tuple[Turn, Turn]:
-    recording = _turn(loads, host, count, Order.RECORD, State.RECORDED)
-    return recording, _turn(loads, host, count, Order.REPLAY, State.REPLAYED)
+    recording = _turn(loads, host, count, Command.RECORD, State.RECORDED)
+    return recording, _turn(loads, host, count, Command.REPLAY, State.REPLAYED)
 
 
-def _turn(loads: Loads, host: ArchiveHost, count: int, order: Order, done: State) -> Turn:
+def _turn(loads: Loads, host: ArchiveHost, count: int, order: Command, done: State) -> Turn:
     before_ns, board = host.processor_ns(), loads.board
     board.order = order
 

@@ -1,6 +1,6 @@
 """One archive and its media driver, running in a directory of their own, both gone afterwards.
 
-    ours    python -m driver, and python -m driver.archive run beside it
+    ours    python -m windtunnel.driver, and python -m windtunnel.driver.archive run beside it
     java    one process of Java's archive and its driver, out of the jar that AERON_ALL_JAR names
 
 Both are told the same by the same names, `aeron.archive.dir` to the one being AERON_ARCHIVE_DIR to
@@ -20,14 +20,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from harness.bench.host import END_LIMIT_S, LOOK_S, START_LIMIT_S, DriverHost
-from harness.bench.plan import BenchSettings
-from harness.bench.subject import OURS, plain_environment
-from harness.capture import process_facts
-from harness.orchestrate import peers
-from harness.orchestrate.archives import PROGRAM as OUR_PROGRAM
-from harness.orchestrate.lab import LabError
-from harness.orchestrate.process import LocalProcess
+from windtunnel.harness.bench.host import END_LIMIT_S, LOOK_S, START_LIMIT_S, DriverHost
+from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.subject import OURS, plain_environment
+from windtunnel.harness.capture import process_facts
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
+from windtunnel.harness.orchestrate.run.archives import PROGRAM as OUR_PROGRAM
+from windtunnel.harness.orchestrate.subjects import peers
 
 SEGMENT_LENGTH = 128 << 20
 VERSION_OFFSET, VERSION_LENGTH = 8, 4

@@ -1,6 +1,6 @@
 """The process of the real Aeron C driver, which pyaeron brings along.
 
-    python -m harness.bench.c_driver
+    python -m windtunnel.harness.bench.c_driver
 
 It reads the same variables as ours (AERON_DIR, AERON_THREADING_MODE, ...) and ends on SIGTERM or
 SIGINT. Exit codes: 0 ended in order, 1 it could not start, 127 pyaeron is not installed.

@@ -7,15 +7,17 @@ table can be drawn and other ratios computed from it again.
 from dataclasses import asdict
 from typing import Any
 
-from harness.bench.archive_host import ARCHIVES, archives
-from harness.bench.figures import Comparison, Spread
-from harness.bench.machine import BenchMachine
-from harness.bench.measure import Reading
-from harness.bench.plan import BenchSettings
-from harness.bench.subject import SUBJECTS, c_version
+from windtunnel.harness.bench.archive_host import ARCHIVES, archives
+from windtunnel.harness.bench.figures import Comparison, Spread
+from windtunnel.harness.bench.machine import BenchMachine
+from windtunnel.harness.bench.measure import Reading
+from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.subject import SUBJECTS, c_version
 
 SCHEMA = "windtunnel-bench/1"
-CLIENT = "windtunnel client (driver.client): exclusive publication, batch offers, block polls"
+CLIENT = (
+    "windtunnel client (windtunnel.driver.client): exclusive publication, batch offers, block polls"
+)
 
 
 def bench_document(

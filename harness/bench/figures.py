@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.bench.measure import PERCENTILES, Reading
-from harness.bench.plan import CASES, BenchCase
+from windtunnel.harness.bench.measure import PERCENTILES, Reading
+from windtunnel.harness.bench.plan import CASES, BenchCase
 
 
 @dataclass(frozen=True)

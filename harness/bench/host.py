@@ -14,13 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from harness.bench.plan import BenchSettings
-from harness.bench.subject import DriverSubject, environment
-from harness.capture import process_facts
-from harness.capture.process_facts import Memory
-from harness.dissect.cnc_file import CncFileError, map_cnc
-from harness.orchestrate.lab import LabError
-from harness.orchestrate.process import LocalProcess
+from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.subject import DriverSubject, environment
+from windtunnel.harness.capture import process_facts
+from windtunnel.harness.capture.process_facts import Memory
+from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError, map_cnc
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 LOOK_S = 0.0005
 START_LIMIT_S = 300.0

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from harness.artifact.bench_board import Board, Fault, Order, State
-from harness.bench.plan import BenchCase, Kind, stream_id
-from harness.orchestrate.process import LocalProcess
+from windtunnel.harness.artifact.run.bench_board import Board, Command, Fault, State
+from windtunnel.harness.bench.plan import BenchCase, Kind, stream_id
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 ROLES: dict[Kind, tuple[str, ...]] = {
     "stream": ("source", "sink"),
@@ -88,14 +88,14 @@ class Loads:
     ) -> None:
         if kind is None:
             for board in self.boards.values():
-                board.order = Order.LEAVE
+                board.order = Command.LEAVE
             for process in self._processes.values():
                 process.wait(END_LIMIT_S)
         self._kill()
 
     def _start(self, role: str) -> None:
         board = self.boards[role] = Board.create(self._folder / f"{role}.board")
-        command = [sys.executable, "-m", "harness.workload.bench_load", role]
+        command = [sys.executable, "-m", "windtunnel.harness.workload.bench.bench_load", role]
         self._processes[role] = LocalProcess(
             role,
             [*command, "--board", str(board.path), *self._arguments],
@@ -142,7 +142,7 @@ class Loads:
     def finish(self) -> None:
         """End the traffic; every message that was sent must have arrived in the end."""
         first, second = (self.boards[role] for role in self._roles)
-        first.order = Order.STOP
+        first.order = Command.STOP
         self.wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
         sent = first.message_count
         self.wait(

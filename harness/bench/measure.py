@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.artifact.bench_board import latencies_file
-from harness.bench.host import DriverHost
-from harness.bench.loads import Loads, MeasurementError
-from harness.bench.plan import BenchCase, BenchSettings, channel
-from harness.bench.subject import plain_environment
-from harness.kernel import cache_root
+from windtunnel.driver.kernels.cache import cache_root
+from windtunnel.harness.artifact.run.bench_board import latencies_file
+from windtunnel.harness.bench.host import DriverHost
+from windtunnel.harness.bench.loads import Loads, MeasurementError
+from windtunnel.harness.bench.plan import BenchCase, BenchSettings, channel
+from windtunnel.harness.bench.subject import plain_environment
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 NO_ROUND_TRIPS = "no message went round while it was measured"

@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.bench.archive import check_room, measure_archive
-from harness.bench.archive_host import ArchiveHost, ArchiveSubject, archives
-from harness.bench.host import DriverHost
-from harness.bench.measure import Reading, free_ports, measure
-from harness.bench.plan import SWARM, BenchSettings
-from harness.bench.subject import SUBJECTS, C, DriverSubject, c_version
-from harness.bench.swarm import OURS, measure_swarm
-from harness.orchestrate.lab import LabError
+from windtunnel.harness.bench.archive import check_room, measure_archive
+from windtunnel.harness.bench.archive_host import ArchiveHost, ArchiveSubject, archives
+from windtunnel.harness.bench.host import DriverHost
+from windtunnel.harness.bench.measure import Reading, free_ports, measure
+from windtunnel.harness.bench.plan import SWARM, BenchSettings
+from windtunnel.harness.bench.subject import SUBJECTS, C, DriverSubject, c_version
+from windtunnel.harness.bench.swarm import OURS, measure_swarm
+from windtunnel.harness.orchestrate.lab import LabError
 
 UNMEASURED_S = 0.2
 UNMEASURED = -1

@@ -11,13 +11,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.orchestrate import labs, privileges
-from harness.orchestrate.order import Fidelity
-from harness.orchestrate.runner import run_suite
-from harness.orchestrate.suite import SuiteResult
+from windtunnel.harness import installation
+from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.run.run_spec import Fidelity
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+from windtunnel.harness.orchestrate.suite.suite import SuiteResult
 
 SCENARIOS = ("loss/gilbert-elliott", "order/displacement", "copies/data", "damage/truncation")
-FOLDER = privileges.REPOSITORY / "scenarios"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RunsMade:
 def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> RunsMade:
     """Make the runs; raises LabError if this machine cannot make any."""
     labs.require(fidelity)
-    files = [FOLDER / f"{name}.yaml" for name in SCENARIOS]
+    files = [installation.SCENARIOS / f"{name}.yaml" for name in SCENARIOS]
     run_suite(files[:1], fidelity=fidelity, seeds=1, out=out)
     jobs = len(os.sched_getaffinity(0))
     began_s = time.perf_counter()

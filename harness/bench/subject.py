@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.plan import BenchSettings
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class DriverSubject:
         return [sys.executable, *self.arguments]
 
 
-OURS = DriverSubject("ours", "windtunnel-driver", ("-m", "driver"))
-C = DriverSubject("c", "Aeron C driver", ("-m", "harness.bench.c_driver"))
+OURS = DriverSubject("ours", "windtunnel-driver", ("-m", "windtunnel.driver"))
+C = DriverSubject("c", "Aeron C driver", ("-m", "windtunnel.harness.bench.c_driver"))
 SUBJECTS = {subject.name: subject for subject in (OURS, C)}
 
 

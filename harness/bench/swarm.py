@@ -1,6 +1,6 @@
 """How many simulated trials one core makes a minute.
 
-    python -m harness.simulator swarm --json      a line a trial, with the time at its end
+    python -m windtunnel.harness.simulator swarm --json    a line a trial, with the time at its end
       first line: everything is loaded, the clock starts ........ last line within the time
 
 Trials in which anything is wrong make the reading void: a broken world is fast. Knows nothing of
@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.bench.measure import Reading
-from harness.bench.plan import SWARM, SWARM_FRAMES, BenchSettings
-from harness.orchestrate import process
-from harness.orchestrate.namespaces import environment
-from harness.orchestrate.privileges import REPOSITORY
-from harness.orchestrate.process import LocalProcess
+from windtunnel.harness.bench.measure import Reading
+from windtunnel.harness.bench.plan import SWARM, SWARM_FRAMES, BenchSettings
+from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate.labs.namespaces import environment
+from windtunnel.harness.orchestrate.processes import process
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 OURS = "ours"
 TRIALS_MAX = 1_000_000
@@ -31,13 +31,13 @@ _POLL_S = 0.05
 
 def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Reading:
     """Make trials for the ordered time."""
-    argv = [sys.executable, "-m", "harness.simulator", "swarm", "--json"]
+    argv = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"]
     argv += ["--seeds", str(TRIALS_MAX), "--frames", str(SWARM_FRAMES), "--memory", str(folder)]
     running = LocalProcess(
         SWARM,
         process.dying_with_us(argv),
         env=environment(),
-        cwd=REPOSITORY,
+        cwd=ROOT,
         log=folder / "swarm.log",
     )
     end_s = time.monotonic() + settings.seconds + LOAD_LIMIT_S

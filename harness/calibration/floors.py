@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.artifact.calibration import Measure
-from harness.calibration import measure
-from harness.calibration.measure import Figure, Passage
-from harness.calibration.plan import Impairment
-from harness.scenario.jitter import deviations
-from harness.scenario.units import BILLION
-from harness.scenario.weather_case import WeatherCase
-from harness.verdict.binomial import interval
-from harness.verdict.weather_gates import loss_interval
+from windtunnel.harness.artifact.run.calibration import Measure
+from windtunnel.harness.calibration import measure
+from windtunnel.harness.calibration.measure import Figure, Passage
+from windtunnel.harness.calibration.plan import Impairment
+from windtunnel.harness.scenario.resolved.impairment_case import WeatherCase
+from windtunnel.harness.scenario.schema.jitter import deviations
+from windtunnel.harness.scenario.schema.units import BILLION
+from windtunnel.harness.verdict.gates.impairment_gates import loss_interval
+from windtunnel.harness.verdict.statistics.binomial import interval
 
 BURST_LENGTH = "burst length"
 BURST_ERROR = 0.05

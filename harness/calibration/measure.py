@@ -14,9 +14,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.calibration.probe import FRAME_LENGTH
-from harness.dissect.pcap import Capture, sent_by
-from harness.verdict.binomial import interval
+from windtunnel.harness.calibration.probe import FRAME_LENGTH
+from windtunnel.harness.dissect.capture.pcap import Capture, sent_by
+from windtunnel.harness.verdict.statistics.binomial import interval
 
 CONFIDENCE = 0.999
 REACH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)

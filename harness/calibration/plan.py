@@ -6,8 +6,8 @@ thousand losses; the shares are chosen high, so that this is a matter of seconds
 
 from dataclasses import dataclass
 
-from harness.scenario.units import BILLION
-from harness.scenario.weather_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.schema.units import BILLION
 
 PERCENT = BILLION // 100
 MILLISECOND_NS = 1_000_000

@@ -1,4 +1,6 @@
-"""The traffic of a calibration, in a host: `python -m harness.calibration.probe send|flood|sink`.
+"""The traffic generator and sink of a calibration, one process on each host.
+
+    python -m windtunnel.harness.calibration.probe send|flood|sink
 
     | DATA header 32 | number 8 | filling |     one frame a datagram, to a port of the case
 
@@ -80,7 +82,7 @@ def sink(port: int) -> None:
 
 def main() -> int:
     """Do one of both. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m harness.calibration.probe")
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.calibration.probe")
     parser.add_argument("role", choices=["send", "flood", "sink"])
     parser.add_argument("--address", default="")
     parser.add_argument("--port", type=int, required=True)

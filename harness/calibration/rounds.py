@@ -16,20 +16,22 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.artifact.calibration import Calibration
-from harness.artifact.ledger import Ledger, LinkAccount
-from harness.artifact.run_dir import RunDir
-from harness.calibration import floors, measure, probe
-from harness.calibration.plan import Impairment
-from harness.capture import sniffer
-from harness.dissect.pcap import Capture, read_capture
-from harness.orchestrate import labs, subject, watch
-from harness.orchestrate.lab import MID, Lab, LabError
-from harness.orchestrate.netem import Netem
-from harness.orchestrate.watch import RunFailed, Watched
-from harness.scenario.case import Case, HostCase, Payload, TrafficCase
-from harness.scenario.link_case import Backend
-from harness.topology import model as topology
+from windtunnel.harness.artifact.middlebox.ledger import Ledger, LinkAccount
+from windtunnel.harness.artifact.run.calibration import Calibration
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.calibration import floors, measure, probe
+from windtunnel.harness.calibration.plan import Impairment
+from windtunnel.harness.capture import sniffer
+from windtunnel.harness.dissect.capture.pcap import Capture, read_capture
+from windtunnel.harness.orchestrate.lab import MID, Lab, LabError
+from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.labs.netem import Netem
+from windtunnel.harness.orchestrate.processes import watch
+from windtunnel.harness.orchestrate.processes.watch import RunFailed, Watched
+from windtunnel.harness.orchestrate.subjects import subject
+from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload, TrafficCase
+from windtunnel.harness.scenario.resolved.link_case import Backend
+from windtunnel.harness.topology import model as topology
 
 PORT = 24_325
 SENDER, RECEIVER = "a", "b"
@@ -205,7 +207,7 @@ class Round:
         return sender
 
     def _probe(self, role: str, host: str) -> list[str]:
-        module = "harness.calibration.probe"
+        module = "windtunnel.harness.calibration.probe"
         return [self._lab.python(host), "-m", module, role, "--port", str(PORT)]
 
     def _spawn(self, role: str, place: str, argv: list[str], log: Path) -> Watched:

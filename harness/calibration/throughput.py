@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.artifact.ledger import LinkAccount
-from harness.artifact.run_dir import RunDir
-from harness.calibration.plan import Impairment
-from harness.calibration.rounds import Round, case_of, laboratory
+from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.calibration.plan import Impairment
+from windtunnel.harness.calibration.rounds import Round, case_of, laboratory
 
 STEPS_PER_S = tuple(range(25_000, 300_001, 25_000))
 PACE_SHARE_MIN = 0.98

@@ -1,6 +1,6 @@
 """The process that looks at a driver's shared memory, from before it starts until it is told.
 
-    python -m harness.capture.counters --aeron-dir D --out DIR --interval 5ms
+    python -m windtunnel.harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
     ready                      the driver's cnc file is complete and its heartbeat beats
     DIR/counters.bin           samples, written as the run goes on
@@ -21,15 +21,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.artifact.counter_sample import write_counters
-from harness.artifact.host_facts import write_error_log
-from harness.artifact.run_dir import HostDir
-from harness.capture.log_holder import LogHolder
-from harness.capture.pressure_gauge import PressureGauge
-from harness.capture.sampler import Sampler
-from harness.capture.stop_note import StopNote
-from harness.dissect.cnc_file import CncFile, CncFileError, map_cnc
-from harness.scenario.units import parse_duration
+from windtunnel.harness.artifact.host.counter_sample import write_counters
+from windtunnel.harness.artifact.host.host_facts import write_error_log
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.capture.log_holder import LogHolder
+from windtunnel.harness.capture.pressure_gauge import PressureGauge
+from windtunnel.harness.capture.sampler import Sampler
+from windtunnel.harness.capture.shutdown_signal import ShutdownSignal
+from windtunnel.harness.dissect.driver_files.cnc_file import CncFile, CncFileError, map_cnc
+from windtunnel.harness.scenario.schema.units import parse_duration
 
 CNC_FILE = "cnc.dat"
 READY_LINE = "ready"
@@ -38,7 +38,7 @@ EXIT_HARNESS = 3
 
 
 def wait_for_driver(
-    directory: Path, stop: StopNote, interval_s: float, after_ms: int = 0
+    directory: Path, stop: ShutdownSignal, interval_s: float, after_ms: int = 0
 ) -> CncFile | None:
     """Return the driver's file once its heartbeat is set, or None if told to stop before.
 
@@ -53,7 +53,7 @@ def wait_for_driver(
 
 
 def follow(
-    cnc: CncFile, logs: LogHolder, files: HostDir, stop: StopNote, interval_s: float
+    cnc: CncFile, logs: LogHolder, files: HostDir, stop: ShutdownSignal, interval_s: float
 ) -> None:
     """Sample until told to stop, once more after that, then write the closing documents."""
     sampler = Sampler(cnc)
@@ -85,13 +85,15 @@ def follow(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the process; see the module's first lines."""
-    parser = argparse.ArgumentParser(prog="harness.capture.counters", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="windtunnel.harness.capture.counters", description=__doc__
+    )
     parser.add_argument("--aeron-dir", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="the host's folder of the run")
     parser.add_argument("--interval", type=parse_duration, default="5ms", help="such as 5ms")
     parser.add_argument("--after", type=int, default=0, help="ms since 1970 of the driver's start")
     options = parser.parse_args(argv)
-    stop = StopNote.on_signals()
+    stop = ShutdownSignal.on_signals()
     interval_s = options.interval / 1e9
     print(f"waiting for a driver in {options.aeron_dir}", flush=True)
     try:

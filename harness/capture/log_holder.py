@@ -13,8 +13,8 @@ import contextlib
 import os
 from pathlib import Path
 
-from harness.artifact.held_log import FOLDERS, SUFFIX, HeldLog, write_held_logs
-from harness.artifact.run_dir import HostDir
+from windtunnel.harness.artifact.host.held_log import FOLDERS, SUFFIX, HeldLog, write_held_logs
+from windtunnel.harness.artifact.run_dir import HostDir
 
 HELD_MAX = 512
 """Handles; a run with more streams than that keeps the logs of the first ones."""

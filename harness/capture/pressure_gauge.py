@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.artifact.pressure import COLUMNS, UNKNOWN, Pressure
+from windtunnel.harness.artifact.host.pressure import COLUMNS, UNKNOWN, Pressure
 
 PROC = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.counter_sample import COUNTER_SAMPLE, CounterFacts
-from harness.dissect.cnc_file import ALLOCATED, RECLAIMED, UNUSED, CncFile
+from windtunnel.harness.artifact.host.counter_sample import COUNTER_SAMPLE, CounterFacts
+from windtunnel.harness.dissect.driver_files.cnc_file import ALLOCATED, RECLAIMED, UNUSED, CncFile
 
 
 class Sampler:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 import signal
 
-from harness.artifact.host_facts import CaptureFacts
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 
 READY = "listening on "
 """Part of the line that says that the capture has begun."""

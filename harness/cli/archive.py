@@ -6,12 +6,8 @@ codes are theirs.
 
 import os
 import sys
-from pathlib import Path
 
 import click
-
-ROOT = Path(__file__).resolve().parents[2]
-"""The folder that holds `driver/`, which need not be the working directory."""
 
 
 @click.command(
@@ -22,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def archive(arguments: tuple[str, ...]) -> None:
     """Look into the directory of an archive, Aeron's or ours, and mend it: `archive --help`."""
-    found = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, "-P", "-m", "driver.archive", *arguments]
+    command = [sys.executable, "-P", "-m", "windtunnel.driver.archive", *arguments]
     sys.stdout.flush()
-    os.execve(command[0], command, {**os.environ, "PYTHONPATH": found})
+    os.execv(command[0], command)

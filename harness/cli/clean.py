@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli import exit_code
+from windtunnel.harness.cli import exit_code
 
 
 @click.command(short_help="Remove what killed runs left on this machine.")
@@ -21,9 +21,9 @@ def clean(out: Path) -> int:
     Only what a dead run of this user left: a run that is alive keeps its own, and what belongs to
     another user is named and left alone. Run folders are kept.
     """
-    from harness.orchestrate.clean import NotAllRemoved, remove_left_overs
-    from harness.orchestrate.lab import LabError
-    from harness.uml import boot
+    from windtunnel.harness.orchestrate.lab import LabError
+    from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved, remove_left_overs
+    from windtunnel.harness.uml import boot
 
     removed: list[str] = []
     problems: list[str] = []

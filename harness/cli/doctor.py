@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli import exit_code
+from windtunnel.harness.cli import exit_code
 
 
 @click.command(short_help="Tell what this machine has, and what is used instead.")
@@ -22,7 +22,7 @@ def doctor(as_json: bool, out: Path) -> int:
 
     Exits 0 when at least one fidelity can run here, else 2.
     """
-    from harness.cli.machine import facts, possible_fidelities
+    from windtunnel.harness.cli.machine import facts, possible_fidelities
 
     found = facts(out)
     fidelities = possible_fidelities(found)

@@ -1,4 +1,4 @@
-"""Exit codes of the command. The verdicts' own codes (0 to 3) come from `harness.verdict.outcome`.
+"""Exit codes of the command; those of verdicts, 0 to 3, are in `verdict.core.outcome`.
 
 2 means "could not look", so a wrong command line is not 2, as it is for most tools, but 64.
 """

@@ -2,7 +2,7 @@
 
 import click
 
-from harness.cli import exit_code, scenarios
+from windtunnel.harness.cli import exit_code, scenarios
 
 _STAND_IN_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
 """From the block for documentation: real ones are derived from the run id."""
@@ -20,12 +20,12 @@ def explain(file: str, seed: int | None, as_json: bool, schema: bool) -> int:
     """
     import json
 
-    from harness.cli.failure import one_line
-    from harness.cli.table import echo
-    from harness.scenario.case import Payload, resolve
-    from harness.scenario.explain import explain as in_words
-    from harness.scenario.loader import load_scenario
-    from harness.scenario.model import Scenario
+    from windtunnel.harness.cli.failure import one_line
+    from windtunnel.harness.cli.render.table import echo
+    from windtunnel.harness.scenario.explain.explain import explain as in_words
+    from windtunnel.harness.scenario.loader import load_scenario
+    from windtunnel.harness.scenario.resolved.case import Payload, resolve
+    from windtunnel.harness.scenario.schema.model import Scenario
 
     if schema:
         click.echo(json.dumps(Scenario.model_json_schema(by_alias=True), indent=1))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import click
 
-from harness.cli import exit_code
+from windtunnel.harness.cli import exit_code
 
 
 class Failure(click.ClickException):
@@ -26,10 +26,10 @@ class Failure(click.ClickException):
 @contextmanager
 def one_line() -> Iterator[None]:
     """Errors of the rooms below become Failures; anything else is a defect and passes."""
-    from harness.artifact.documents import DocumentError
-    from harness.orchestrate.lab import LabError
-    from harness.orchestrate.peers import PeerError
-    from harness.scenario.loader import ScenarioError
+    from windtunnel.harness.artifact.documents import DocumentError
+    from windtunnel.harness.orchestrate.lab import LabError
+    from windtunnel.harness.orchestrate.subjects.peers import PeerError
+    from windtunnel.harness.scenario.loader import ScenarioError
 
     try:
         yield

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli import exit_code
-from harness.cli.failure import Failure
-from harness.cli.table import echo
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.render.table import echo
 
 if TYPE_CHECKING:
-    from harness.replay.from_capture import Captured
+    from windtunnel.harness.replay.from_capture import Captured
 
 
 @click.command("from-capture", short_help="Make a scenario of the losses that a capture shows.")
@@ -59,9 +59,9 @@ def from_capture(
 
     Exit codes: 0 written, 2 a file cannot be read or has no Aeron stream.
     """
-    from harness.cli.failure import one_line
-    from harness.replay.from_capture import from_captures
-    from harness.replay.sightings import CaptureError
+    from windtunnel.harness.cli.failure import one_line
+    from windtunnel.harness.replay.from_capture import from_captures
+    from windtunnel.harness.replay.sightings import CaptureError
 
     target = out or Path(f"{capture.name.partition('.')[0] or 'capture'}.yaml")
     if target.exists() and not force:

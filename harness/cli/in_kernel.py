@@ -11,12 +11,12 @@ from pathlib import Path
 
 import click
 
-from harness.cli.failure import Failure, one_line
+from windtunnel.harness.cli.failure import Failure, one_line
 
 ENGINE_S = 600.0
 RUN_S = 300.0
 """Beside a run's own budget: its processes start an order of magnitude more slowly inside."""
-WARM_UPS = ("harness.warm_up", "driver.warm_up")
+WARM_UPS = ("windtunnel.harness.warm_up", "windtunnel.driver.warm_up")
 """Compile what is not compiled yet out here, where there is more than one processor. A failure
 shows itself inside, as a slow start at worst."""
 
@@ -26,7 +26,7 @@ def run(files: Sequence[Path], given: Mapping[str, object]) -> int:
 
     `given` holds the values of all options of `windtunnel run`, by their names in Python.
     """
-    from harness.orchestrate import runner
+    from windtunnel.harness.orchestrate.suite import runner
 
     apart = ("scenario", "kernel", "as_json")
     options = {name: value for name, value in given.items() if name not in apart}
@@ -48,15 +48,15 @@ def run(files: Sequence[Path], given: Mapping[str, object]) -> int:
 
 def _beside_an_engine(words: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
     """Take a command that wants containers inside, and with it an engine that has the image."""
-    from harness.orchestrate import carried, image_kernels
-    from harness.uml import boot, engine
+    from windtunnel.harness.orchestrate.labs import image_export, image_kernels
+    from windtunnel.harness.uml import boot, engine
 
     with one_line(), boot.own_folder() as folder:
         click.echo("windtunnel: handing the image to the engine inside", err=True)
         kernels = image_kernels.compile_in_folder()
-        image = carried.save_image(folder)
+        image = image_export.save_image(folder)
         before = [engine.__name__, str(image), image_kernels.volume_name(), str(kernels)]
-        room = Room(before, carried.DISK_BYTES, engine.MODULES)
+        room = Room(before, image_export.DISK_BYTES, engine.MODULES)
         return command(words, options, budget_s + ENGINE_S, room)
 
 
@@ -74,14 +74,14 @@ def command(
     words: Sequence[str], options: Mapping[str, object], budget_s: float, room: Room = Room()
 ) -> int:
     """Take a command of ours inside and return its exit code."""
-    from harness.cli import exit_code
-    from harness.uml import boot, kernel
+    from windtunnel.harness.cli import exit_code
+    from windtunnel.harness.uml import boot, kernel
 
     try:
         found = kernel.find()
     except kernel.NoKernel as error:
         raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error
-    argv = [sys.executable, "-m", "harness", *words]
+    argv = [sys.executable, "-m", "windtunnel.harness", *words]
     if room.program:
         argv = [sys.executable, "-m", *room.program, *argv]
     for name, value in options.items():

@@ -5,16 +5,16 @@ import textwrap
 
 import click
 
-from harness.cli import scenarios
-from harness.cli.table import printable
+from windtunnel.harness.cli import scenarios
+from windtunnel.harness.cli.render.table import printable
 
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document for machines.")
 def list_scenarios(as_json: bool) -> None:
     """List the scenarios under scenarios/, each with its intent."""
-    from harness.cli.failure import one_line
-    from harness.scenario.loader import load_scenario
+    from windtunnel.harness.cli.failure import one_line
+    from windtunnel.harness.scenario.loader import load_scenario
 
     rows = []
     for name in scenarios.names():

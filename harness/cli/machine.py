@@ -101,7 +101,7 @@ def _library(name: str, needed_for: str) -> Fact:
 
 
 def _kernel_cache() -> Fact:
-    from harness.kernel import cache_root
+    from windtunnel.driver.kernels.cache import cache_root
 
     folder = Path(cache_root())
     files = sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
@@ -110,7 +110,7 @@ def _kernel_cache() -> Fact:
 
 
 def _privileges() -> Fact:
-    from harness.orchestrate import privileges
+    from windtunnel.harness.orchestrate.labs import privileges
 
     lacking = privileges.missing()
     if not lacking:
@@ -125,8 +125,9 @@ def _privileges() -> Fact:
 
 
 def _namespaces() -> Fact:
-    from harness.orchestrate import privileges, process
-    from harness.orchestrate.lab import LabError
+    from windtunnel.harness.orchestrate.lab import LabError
+    from windtunnel.harness.orchestrate.labs import privileges
+    from windtunnel.harness.orchestrate.processes import process
 
     own_user = ["--user", "--map-root-user"] if privileges.missing() else []
     try:
@@ -190,7 +191,7 @@ def _netem() -> Fact:
 
 
 def _uml() -> Fact:
-    from harness.uml import kernel
+    from windtunnel.harness.uml import kernel
 
     purpose = "--kernel uml"
     try:

@@ -11,33 +11,33 @@ from collections.abc import Sequence
 
 import click
 
-from harness.cli import exit_code
-from harness.cli.analyze import analyze
-from harness.cli.archive import archive
-from harness.cli.backlog import backlog
-from harness.cli.bench import bench
-from harness.cli.calibrate import calibrate
-from harness.cli.clean import clean
-from harness.cli.decisions import decisions
-from harness.cli.doctor import doctor
-from harness.cli.driver_info import driver_info
-from harness.cli.errors import errors
-from harness.cli.exam import exam
-from harness.cli.explain import explain
-from harness.cli.from_capture import from_capture
-from harness.cli.judge import judge
-from harness.cli.list import list_scenarios
-from harness.cli.logbuffer import logbuffer
-from harness.cli.loss import loss
-from harness.cli.matrix import matrix
-from harness.cli.replay import replay
-from harness.cli.report import report
-from harness.cli.run import run
-from harness.cli.shrink import shrink
-from harness.cli.stat import stat
-from harness.cli.streams import streams
-from harness.cli.swarm import swarm
-from harness.cli.table import echo
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.archive import archive
+from windtunnel.harness.cli.bench.bench import bench
+from windtunnel.harness.cli.clean import clean
+from windtunnel.harness.cli.doctor import doctor
+from windtunnel.harness.cli.explain import explain
+from windtunnel.harness.cli.from_capture import from_capture
+from windtunnel.harness.cli.inspect.analyze import analyze
+from windtunnel.harness.cli.inspect.backlog import backlog
+from windtunnel.harness.cli.inspect.driver_info import driver_info
+from windtunnel.harness.cli.inspect.errors import errors
+from windtunnel.harness.cli.inspect.logbuffer import logbuffer
+from windtunnel.harness.cli.inspect.loss import loss
+from windtunnel.harness.cli.inspect.stat import stat
+from windtunnel.harness.cli.inspect.streams import streams
+from windtunnel.harness.cli.list import list_scenarios
+from windtunnel.harness.cli.render.table import echo
+from windtunnel.harness.cli.runs.calibrate import calibrate
+from windtunnel.harness.cli.runs.decisions import decisions
+from windtunnel.harness.cli.runs.exam import exam
+from windtunnel.harness.cli.runs.judge import judge
+from windtunnel.harness.cli.runs.matrix import matrix
+from windtunnel.harness.cli.runs.replay import replay
+from windtunnel.harness.cli.runs.report import report
+from windtunnel.harness.cli.runs.run import run
+from windtunnel.harness.cli.runs.shrink import shrink
+from windtunnel.harness.cli.runs.swarm import swarm
 
 HELP = """Put Aeron streams into bad weather, and see what happens to them.
 
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_code.BROKEN_PIPE
     except OSError as error:
-        from harness.artifact.regular_file import UnsafeFileError
+        from windtunnel.harness.artifact.regular_file import UnsafeFileError
 
         _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         is_unsafe = isinstance(error, UnsafeFileError)

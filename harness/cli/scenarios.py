@@ -10,19 +10,19 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from windtunnel.harness.installation import SCENARIOS
+
 MAIN = ("loss/reliable-2pct", "reorder/reliable-swap-and-hold", "loss/unreliable-2pct")
 """What `windtunnel run` runs when it is told nothing."""
 
-FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 
-
-def names(folder: Path = FOLDER) -> list[str]:
+def names(folder: Path = SCENARIOS) -> list[str]:
     """Names of all scenarios of the folder, sorted."""
     found = (path.relative_to(folder).with_suffix("") for path in folder.rglob("*.yaml"))
     return sorted(str(each) for each in found if each.parts[0] != "networks")
 
 
-def find(name: str, folder: Path = FOLDER) -> Path:
+def find(name: str, folder: Path = SCENARIOS) -> Path:
     """The file that a name or a path stands for; a usage error with the nearest names if none."""
     found = _file(name, folder)
     if found is not None:
@@ -38,7 +38,7 @@ def _file(name: str, folder: Path) -> Path | None:
     return next((each for each in (given, stored) if each.is_file()), None)
 
 
-def find_all(chosen: tuple[str, ...], folder: Path = FOLDER) -> list[Path]:
+def find_all(chosen: tuple[str, ...], folder: Path = SCENARIOS) -> list[Path]:
     """Files of the chosen scenarios and folders, or of the main ones when none is chosen."""
     return [file for name in chosen or MAIN for file in _files(name, folder)]
 

@@ -16,12 +16,12 @@ import threading
 import time
 from pathlib import Path
 
-from harness.artifact.documents import DocumentError
-from harness.artifact.run_dir import RunDir, SuiteDir
-from harness.artifact.suite import Suite
-from harness.exam.document import ExamRun
-from harness.orchestrate.privileges import REPOSITORY
-from harness.orchestrate.process import LocalProcess
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.exam.document import ExamRun
+from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 POLL_S = 0.2
 RUN_LIMIT_S = 2_700.0
@@ -49,9 +49,9 @@ def make_run(
     began_s = time.monotonic()
     process = LocalProcess(
         f"{mutant}/{scenario}",
-        [sys.executable, "-m", "harness", "run", scenario, *options, "--json"],
-        env={**os.environ, "PYTHONPATH": _python_path()},
-        cwd=REPOSITORY,
+        [sys.executable, "-m", "windtunnel.harness", "run", scenario, *options, "--json"],
+        env=dict(os.environ),
+        cwd=ROOT,
         log=out / f"{scenario.replace('/', '-')}.log",
     )
     is_over = _wait(process, stop)
@@ -62,10 +62,6 @@ def make_run(
         run.outcome, run.reason = CANCELLED, "cancelled before its end"
     run.seconds = round(time.monotonic() - began_s, 1)
     return run
-
-
-def _python_path() -> str:
-    return os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
 
 
 def _wait(process: LocalProcess, stop: threading.Event) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from harness.artifact.documents import write_document
+from windtunnel.harness.artifact.documents import write_document
 
 SCHEMA = "windtunnel-exam/1"
 KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"

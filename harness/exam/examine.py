@@ -25,11 +25,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from harness.exam import child_run
-from harness.exam.child_run import CANCELLED
-from harness.exam.document import INCONCLUSIVE, KILLED, UNDECIDED, Exam, ExamRun, MutantRow
-from harness.exam.mutant import NONE, Mutant
-from harness.orchestrate.cancel import Cancellation, Cancelled
+from windtunnel.harness.exam import child_run
+from windtunnel.harness.exam.child_run import CANCELLED
+from windtunnel.harness.exam.document import (
+    INCONCLUSIVE,
+    KILLED,
+    UNDECIDED,
+    Exam,
+    ExamRun,
+    MutantRow,
+)
+from windtunnel.harness.exam.mutant import NONE, Mutant
+from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 
 DOCUMENT = "exam.json"
 SOUND = "sound"
@@ -46,7 +53,7 @@ MakeRun = Callable[[str, str, str, Path, threading.Event], ExamRun]
 
 
 @dataclass(frozen=True)
-class Sitting:
+class MutationRun:
     """What is to be examined."""
 
     mutants: Sequence[Mutant]
@@ -61,7 +68,7 @@ class Sitting:
         return self.fidelity or mutant.fidelity
 
 
-class Audience(Protocol):
+class Listener(Protocol):
     """Is told what happens."""
 
     def on_sound(self, run: ExamRun) -> None:
@@ -75,7 +82,7 @@ class Audience(Protocol):
 
 
 def examine(
-    sitting: Sitting, audience: Audience, make_run: MakeRun | None = None
+    sitting: MutationRun, audience: Listener, make_run: MakeRun | None = None
 ) -> tuple[Exam, int | None]:
     """Examine the judge.
 
@@ -86,7 +93,7 @@ def examine(
     make = make_run or _runs_of(sitting)
     asked = None
     pool = ThreadPoolExecutor(max_workers=sitting.jobs)
-    under_way = _UnderWay(sitting, exam, pool, make, threading.Event(), audience)
+    under_way = _RunningMutant(sitting, exam, pool, make, threading.Event(), audience)
     with Cancellation() as cancellation:
         try:
             _sit(under_way)
@@ -103,15 +110,15 @@ def examine(
 
 
 @dataclass(frozen=True)
-class _UnderWay:
+class _RunningMutant:
     """A sitting, what has come of it, and what it is done with."""
 
-    sitting: Sitting
+    sitting: MutationRun
     exam: Exam
     pool: ThreadPoolExecutor
     make_run: MakeRun
     stop: threading.Event
-    audience: Audience
+    audience: Listener
 
     def make(self, scenario: str, mutant: str, fidelity: str) -> ExamRun:
         """One run, in a folder of its own mutant's or scenario's."""
@@ -121,7 +128,7 @@ class _UnderWay:
         return self.make_run(scenario, mutant, fidelity, folder, self.stop)
 
 
-def _sit(under_way: _UnderWay) -> None:
+def _sit(under_way: _RunningMutant) -> None:
     exam, pool = under_way.exam, under_way.pool
     _examine_sound(under_way)
     if exam.is_void:
@@ -149,7 +156,7 @@ def _sit(under_way: _UnderWay) -> None:
     exam.is_whole = True
 
 
-def _examine_sound(under_way: _UnderWay) -> None:
+def _examine_sound(under_way: _RunningMutant) -> None:
     sitting, exam, audience = under_way.sitting, under_way.exam, under_way.audience
     wanted = {(sitting.place(each), name) for each in sitting.mutants for name in each.scenarios}
 
@@ -174,7 +181,7 @@ def _examine_sound(under_way: _UnderWay) -> None:
 class _Books:
     """Rows in the order of the mutants, the last of each, noted by whichever thread has one."""
 
-    def __init__(self, sitting: Sitting, exam: Exam) -> None:
+    def __init__(self, sitting: MutationRun, exam: Exam) -> None:
         self._exam = exam
         self._path = sitting.folder / DOCUMENT
         self._order = {each.name: index for index, each in enumerate(sitting.mutants)}
@@ -200,7 +207,7 @@ def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
             yield each.result()
 
 
-def _try(under_way: _UnderWay, mutant: Mutant) -> MutantRow:
+def _try(under_way: _RunningMutant, mutant: Mutant) -> MutantRow:
     """Run one mutant in its scenarios until one kills it."""
     row = MutantRow(
         mutant.name,
@@ -212,14 +219,14 @@ def _try(under_way: _UnderWay, mutant: Mutant) -> MutantRow:
     return _run_in(under_way, mutant, row, mutant.scenarios)
 
 
-def _try_again(under_way: _UnderWay, mutant: Mutant, before: MutantRow) -> MutantRow:
+def _try_again(under_way: _RunningMutant, mutant: Mutant, before: MutantRow) -> MutantRow:
     """Run it once more in the scenarios that could not be judged."""
     row = replace(before, runs=list(before.runs))
     return _run_in(under_way, mutant, row, [each.scenario for each in before.not_judged])
 
 
 def _run_in(
-    under_way: _UnderWay, mutant: Mutant, row: MutantRow, scenarios: Sequence[str]
+    under_way: _RunningMutant, mutant: Mutant, row: MutantRow, scenarios: Sequence[str]
 ) -> MutantRow:
     sitting = under_way.sitting
     before = {run.scenario: run.reason for run in row.runs}
@@ -236,7 +243,7 @@ def _run_in(
     return row
 
 
-def _runs_of(sitting: Sitting) -> MakeRun:
+def _runs_of(sitting: MutationRun) -> MakeRun:
     payload = sitting.folder / PAYLOAD
     payload.write_bytes(random.Random(PAYLOAD_SEED).randbytes(PAYLOAD_BYTES))
 

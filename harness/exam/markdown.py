@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.exam.document import KILLED, LEAST_KILL_RATE, UNDECIDED, Exam, MutantRow
+from windtunnel.harness.exam.document import KILLED, LEAST_KILL_RATE, UNDECIDED, Exam, MutantRow
 
 UNEXPLAINED = "**not explained**"
 

@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.scenario.table import Name
+from windtunnel.harness.scenario.schema.table import Name
 
 FOLDER = Path(__file__).parent / "mutants"
 NONE = "none"

@@ -1,38 +1,33 @@
 """The mutants made real: one copy of the sources that has them all, and compiled kernels beside it.
 
     <store>/<repository>/
-      tree/driver/...    the copy, see `planting`; first on the path of the subject's processes
-      tree/harness/...   goes with it, for workloads and simulator compile the driver's kernels
-      kernels/...        compiled kernels: links to those of today's sources, and the others
-      compiled-sim       a digest of the sources for which a fidelity's kernels were compiled
+      tree/windtunnel/driver/...    the copy, see `mutation_source`; first on the subject's path
+      tree/windtunnel/harness/...   workloads and the simulator, which compile the driver's kernels
+      compiled-sim                  a digest of the sources that were compiled for a fidelity
 
-All mutants share one compilation, and a variable chooses the one that is at work, or none. numba
-files its builds by the folder of the source, and ours by a digest of what a kernel imports. So the
-kernels that no edit touches are taken over under the copy's folder's name, and only the others are
-compiled. Links are safe: numba replaces files and never writes into them. When sources change, what
-did not change stays as it is, and so does what was compiled of it.
+All mutants share one compilation, and an environment variable selects the active one, or none. The
+kernel cache is keyed by content, so only kernels that an edit touches are compiled.
 """
 
 import fcntl
 import hashlib
-import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.exam import switch
-from harness.exam.mutant import NONE, Mutant, MutantError, Side, load_all
-from harness.exam.planting import SWITCH, Unplantable, planted
-from harness.kernel import cache_root
-from harness.orchestrate import namespaces
-from harness.orchestrate.privileges import REPOSITORY
-from harness.orchestrate.process import LocalProcess
-from harness.orchestrate.subject import OURS, Pair, Subject
+from windtunnel.driver.kernels.cache import MODE, cache_root, require_trusted
+from windtunnel.harness.exam import mutation_switch
+from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError, Side, load_all
+from windtunnel.harness.exam.mutation_source import SWITCH, Unplantable, planted
+from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate.labs import namespaces
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
+from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair, Subject
 
 STORE = "planted"
 """Beside the compiled kernels."""
+PACKAGE = "windtunnel"
 PACKAGES = ("driver", "harness")
 UNCOMPILED = (
     *("harness/cli/", "harness/exam/", "harness/orchestrate/"),
@@ -40,8 +35,8 @@ UNCOMPILED = (
 )
 """Rooms that no process of a subject enters."""
 PROGRAMS = {
-    "netns": ("-m", "driver.warm_up", "--mode", "SHARED", "--patience", "60"),
-    "sim": ("-m", "harness.simulator", "warm-up"),
+    "netns": ("-m", "windtunnel.driver.warm_up", "--mode", "SHARED", "--patience", "60"),
+    "sim": ("-m", "windtunnel.harness.simulator", "warm-up"),
 }
 """By fidelity, what compiles all that its subject's processes need."""
 WARM_UP_LIMIT_S = 1_800.0
@@ -65,22 +60,22 @@ def prepare(
     """
     every = load_all() if mutants is None else list(mutants)
     folder = cache_root().parent / STORE if store is None else store
-    home = folder.resolve() / hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:16]
+    home = folder.resolve() / hashlib.sha256(str(ROOT).encode()).hexdigest()[:16]
     texts = _texts(every)
-    home.mkdir(parents=True, exist_ok=True)
+    home.mkdir(mode=MODE, parents=True, exist_ok=True)
+    require_trusted(home)
     environment = _environment(home)
     with (home / LOCK).open("w") as lock:
         # Of two that want the same at once the second finds it made.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        digest = _update(home / "tree", texts)
+        digest = _update(home / "tree" / PACKAGE, texts)
         compiled = home / f"{COMPILED}-{fidelity}"
         if not compiled.is_file() or compiled.read_text() != digest:
-            seed_kernels(cache_root(), home / "kernels", home / "tree")
             tell("the driver with all mutants is made anew, and compiled as far as it changed")
             _compile(fidelity, environment, home)
             compiled.write_text(digest)
     number = 0 if mutant is None else 1 + [each.name for each in every].index(mutant.name)
-    return {**environment, switch.VARIABLE: str(number)}
+    return {**environment, mutation_switch.VARIABLE: str(number)}
 
 
 def plant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) -> Pair:
@@ -102,9 +97,9 @@ def plant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) -> Pai
 
 def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
     """The text of each file that an edit is of, with all of them in it."""
-    found = {SWITCH: Path(switch.__file__).read_text(encoding="utf-8")}
+    found = {SWITCH: Path(mutation_switch.__file__).read_text(encoding="utf-8")}
     for file in dict.fromkeys(each.file for each in mutants):
-        text = (REPOSITORY / file).read_text(encoding="utf-8")
+        text = (ROOT / file).read_text(encoding="utf-8")
         edited = {
             number: each.applied(text)
             for number, each in enumerate(mutants, 1)
@@ -119,17 +114,16 @@ def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
 
 def _environment(home: Path) -> dict[str, str]:
     return {
-        "PYTHONPATH": os.pathsep.join([str(home / "tree"), str(REPOSITORY)]),
+        "PYTHONPATH": str(home / "tree"),
         # Without it, Python looks into the working directory first, where the sound driver is.
         "PYTHONSAFEPATH": "1",
-        "WINDTUNNEL_KERNEL_CACHE": str(home / "kernels"),
     }
 
 
 def _update(tree: Path, texts: dict[str, str]) -> str:
     """Make the copy what it should be, file by file. Returns a digest of what may be compiled."""
-    paths = [path for package in PACKAGES for path in (REPOSITORY / package).rglob("*.py")]
-    sources = {path.relative_to(REPOSITORY).as_posix(): path for path in paths}
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    sources = {path.relative_to(ROOT).as_posix(): path for path in paths}
     digest = hashlib.sha256()
     for name in sorted({*sources, *texts}):
         wanted = texts[name].encode() if name in texts else sources[name].read_bytes()
@@ -137,62 +131,12 @@ def _update(tree: Path, texts: dict[str, str]) -> str:
         if not file.is_file() or file.read_bytes() != wanted:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(wanted)
-        if name not in texts:
-            # numba asks a build for the time of its source.
-            shutil.copystat(sources[name], file)
         if not name.startswith(UNCOMPILED):
             digest.update(name.encode() + b"\0" + hashlib.sha256(wanted).digest())
     for file in tree.rglob("*.py"):
         if file.relative_to(tree).as_posix() not in {*sources, *texts}:
             file.unlink()
     return digest.hexdigest()
-
-
-def seed_kernels(source: Path, target: Path, tree: Path) -> int:
-    """Link the compiled kernels of the repository's packages into the copy's store.
-
-    Returns: how many files were linked
-    """
-    renamed = _build_folders(tree)
-    count = 0
-    target.mkdir(parents=True, exist_ok=True)
-    for module in source.iterdir() if source.is_dir() else ():
-        for build in module.iterdir() if module.is_dir() else ():
-            if build.name in renamed:
-                count += _link_files(build, target / module.name / renamed[build.name])
-    return count
-
-
-def _build_folders(tree: Path) -> dict[str, str]:
-    """What numba calls the folder of the builds of each of our source folders -> of its copy."""
-    found = {}
-    for package in PACKAGES:
-        for folder, _, _ in os.walk(REPOSITORY / package):
-            copied = tree / Path(folder).relative_to(REPOSITORY)
-            found[_build_folder(Path(folder))] = _build_folder(copied)
-    return found
-
-
-def _build_folder(folder: Path) -> str:
-    """Source: numba's cache locators."""
-    return f"{folder.name}_{hashlib.sha1(str(folder).encode()).hexdigest()}"
-
-
-def _link_files(source: Path, target: Path) -> int:
-    target.mkdir(parents=True, exist_ok=True)
-    count = 0
-    for file in source.iterdir():
-        if (target / file.name).exists():
-            continue
-        try:
-            (target / file.name).hardlink_to(file)
-        except FileNotFoundError:
-            # Another process has just replaced it.
-            continue
-        except OSError:
-            shutil.copyfile(file, target / file.name)
-        count += 1
-    return count
 
 
 def _compile(fidelity: str, environment: dict[str, str], home: Path) -> None:

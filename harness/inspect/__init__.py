@@ -10,5 +10,5 @@
 
 Files are read, never mapped: a file that shrinks under a mapping would kill the process, and these
 files belong to somebody else. Real Aeron's are read as well as ours, by the tables of
-`harness.dissect`. Nothing here prints.
+`windtunnel.harness.dissect`. Nothing here prints.
 """

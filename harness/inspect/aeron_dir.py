@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dissect.cnc_file import (
+from windtunnel.harness.dissect.driver_files.cnc_file import (
     HEADER,
     HEADER_LENGTH,
     METADATA,
@@ -28,7 +28,7 @@ from harness.dissect.cnc_file import (
     read_cnc,
     section_ends,
 )
-from harness.dissect.loss_report import LossReport, read_loss_report
+from windtunnel.harness.dissect.driver_files.loss_report import LossReport, read_loss_report
 
 CNC_FILE = "cnc.dat"
 LOSS_REPORT_FILE = "loss-report.dat"

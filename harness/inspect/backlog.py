@@ -13,9 +13,9 @@ little wrong, even negative.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from harness.artifact.counter_sample import CounterFacts
-from harness.dissect import counter_key
-from harness.dissect.counter_key import (
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.driver_files.counter_key import (
     PUBLISHER_LIMIT,
     PUBLISHER_POSITION,
     RECEIVER_HWM,

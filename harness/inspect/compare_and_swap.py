@@ -11,7 +11,7 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from harness.kernel import kernel
+from windtunnel.driver.kernels.jit import allocating_kernel
 
 _SETTINGS: Any = numba.config
 
@@ -42,7 +42,7 @@ def _plain(words: Any, index: int, expected: int, desired: int) -> bool:
 _swap: Any = _plain if _SETTINGS.DISABLE_JIT else intrinsic(_locked)
 
 
-@kernel
+@allocating_kernel
 def compare_and_swap(words: Any, index: int, expected: int, desired: int) -> bool:
     """Put `desired` where `expected` still is, at once; tell whether it was there.
 

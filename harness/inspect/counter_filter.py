@@ -8,8 +8,8 @@ that have such a thing; the others pass it. Where AeronStat lets newer counters 
 import re
 from dataclasses import dataclass
 
-from harness.artifact.counter_sample import CounterFacts
-from harness.dissect import counter_key
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.dissect.driver_files import counter_key
 
 
 @dataclass(frozen=True)

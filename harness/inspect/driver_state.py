@@ -9,8 +9,8 @@ heartbeat    epoch ms, young         alive
 import re
 from dataclasses import dataclass
 
-from harness.dissect import counter_key
-from harness.dissect.cnc_file import CncFile
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.driver_files.cnc_file import CncFile
 
 ALIVE, SILENT, CLOSED, STARTING = "alive", "silent", "closed", "starting"
 DRIVER_TIMEOUT_MS = 10_000

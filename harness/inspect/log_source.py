@@ -5,8 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.dissect.log_buffer import LogBuffer, LogBufferError, read_log_buffer
-from harness.inspect.aeron_dir import opened
+from windtunnel.harness.dissect.driver_files.log_buffer import (
+    LogBuffer,
+    LogBufferError,
+    read_log_buffer,
+)
+from windtunnel.harness.inspect.aeron_dir import opened
 
 BLOCK_LENGTH = 1 << 18
 

@@ -10,8 +10,8 @@ whole channel is in a label.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.artifact.counter_sample import CounterFacts
-from harness.dissect import counter_key
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.dissect.driver_files import counter_key
 
 SHOWN = frozenset({*counter_key.STREAM_NAMES, counter_key.SENDER_BACK_PRESSURE_EVENTS})
 

@@ -15,9 +15,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dissect.cnc_file import HEADER_LENGTH, RING_TRAILER_LENGTH, CncFileError, section_ends
-from harness.inspect.aeron_dir import CNC_FILE, NothingThereError
-from harness.inspect.compare_and_swap import compare_and_swap
+from windtunnel.harness.dissect.driver_files.cnc_file import (
+    HEADER_LENGTH,
+    RING_TRAILER_LENGTH,
+    CncFileError,
+    section_ends,
+)
+from windtunnel.harness.inspect.aeron_dir import CNC_FILE, NothingThereError
+from windtunnel.harness.inspect.compare_and_swap import compare_and_swap
 
 TERMINATE_DRIVER = 0x0E
 PADDING = -1

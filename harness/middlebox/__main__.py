@@ -1,4 +1,6 @@
-"""The relay as a process: `python -m harness.middlebox --case FILE --interface IF ... --out DIR`.
+"""The relay process.
+
+    python -m windtunnel.harness.middlebox --case FILE --interface IF ... --out DIR
 
     open interfaces -> compile -> find hosts -> "ready" -> forward ... SIGTERM -> drain -> ledger
 
@@ -19,22 +21,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.decision import DecisionLogError, read_repeatable
-from harness.artifact.run_dir import RunDir
-from harness.middlebox import relay as loop
-from harness.middlebox import relay_state as sockets
-from harness.middlebox.drain import drain_ns
-from harness.middlebox.fates import FateError, Fates, compile_fates
-from harness.middlebox.neighbour import find_neighbour
-from harness.middlebox.packet import ENVELOPE_LENGTH_MAX
-from harness.middlebox.port import Port, PortError, open_port
-from harness.middlebox.readdress import make_readdressed
-from harness.middlebox.relay import run
-from harness.middlebox.relay_state import Relay, make_relay
-from harness.middlebox.report import DecisionLog, ledger
-from harness.middlebox.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS, Engine, make_engine
-from harness.middlebox.weather import make_weather
-from harness.scenario.case import Case
+from windtunnel.harness.artifact.middlebox.decision import DecisionLogError, read_repeatable
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.middlebox.engine.packet import ENVELOPE_LENGTH_MAX
+from windtunnel.harness.middlebox.engine.readdress import make_readdressed
+from windtunnel.harness.middlebox.engine.replayed_decisions import FateError, Fates, compile_fates
+from windtunnel.harness.middlebox.engine.state import (
+    HOLD_OVERFLOWS,
+    SESSION_OVERFLOWS,
+    Engine,
+    make_engine,
+)
+from windtunnel.harness.middlebox.impairment.impairment import make_weather
+from windtunnel.harness.middlebox.relay import relay as loop
+from windtunnel.harness.middlebox.relay import relay_state as sockets
+from windtunnel.harness.middlebox.relay.drain import drain_ns
+from windtunnel.harness.middlebox.relay.neighbour import find_neighbour
+from windtunnel.harness.middlebox.relay.port import Port, PortError, open_port
+from windtunnel.harness.middlebox.relay.relay import run
+from windtunnel.harness.middlebox.relay.relay_state import Relay, make_relay
+from windtunnel.harness.middlebox.relay.report import DecisionLog, ledger
+from windtunnel.harness.scenario.resolved.case import Case
 
 EXIT_HARNESS = 3
 PRIORITY = -15
@@ -73,7 +80,9 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m harness.middlebox", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m windtunnel.harness.middlebox", description=__doc__
+    )
     parser.add_argument("--case", type=Path, required=True, help="case.json of the run")
     parser.add_argument(
         "--interface",

@@ -9,8 +9,8 @@ classes lie far above).
 
 import numpy as np
 
-from harness.artifact import decision, frame_class
-from harness.kernel import kernel
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox import decision, frame_class
 
 CLASSES: tuple[int, ...] = tuple(sorted(frame_class.NAMES))
 """Frame class codes by class index."""
@@ -65,7 +65,7 @@ RULE = np.dtype(
         ("step_3", "<i8"),
         ("step_4", "<i8"),
         # what it does
-        ("action", "<i8"),  # a code of harness.artifact.decision
+        ("action", "<i8"),  # a code of windtunnel.harness.artifact.middlebox.decision
         ("delay_ns", "<i8"),  # hold, copy: how long; swap, displace: how long at most
         ("ending", "<i8"),  # what ends a hold before `delay_ns` is over
         ("ending_value", "<i8"),
@@ -88,7 +88,7 @@ assert CLASSES[_FIRST_OWN_INDEX:] == tuple(range(_FIRST_OWN, _FIRST_OWN + 3))
 assert set(decision.ACTIONS) == set(range(1, 10))
 
 
-@kernel
+@allocating_kernel
 def class_index(code: int) -> int:
     """The dense index of a frame class code."""
     if code >= _FIRST_OWN:

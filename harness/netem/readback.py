@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from harness.netem.render import limit
-from harness.scenario.units import BILLION
-from harness.scenario.weather_case import WeatherCase
+from windtunnel.harness.netem.render import limit
+from windtunnel.harness.scenario.resolved.impairment_case import WeatherCase
+from windtunnel.harness.scenario.schema.units import BILLION
 
 _LOSS_KEYS = {
     "iid": ("loss-random", ("loss",)),

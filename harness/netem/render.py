@@ -5,8 +5,8 @@ limit is always given: netem's own of 1000 packets loses most of them on a fast 
 and nobody would know why.
 """
 
-from harness.scenario.units import BILLION, NANOSECONDS
-from harness.scenario.weather_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.schema.units import BILLION, NANOSECONDS
 
 LIMIT_MIN = 10_000
 LIMIT_MAX = 2_000_000

@@ -16,6 +16,6 @@
     nursery.py      processes of our programs, forked from interpreters that are warm: zygote.py
     state.py        what a lab is about to change; clean.py and keeper.py undo it
 
-Not covered here: what is right or wrong (harness.verdict) and what a datagram means
-(harness.dissect).
+Not covered here: what is right or wrong (windtunnel.harness.verdict) and what a datagram means
+(windtunnel.harness.dissect).
 """

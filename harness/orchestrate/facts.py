@@ -9,9 +9,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from harness.artifact.counter_sample import read_counters
-from harness.artifact.documents import DocumentError
-from harness.dissect import counter_key
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.host.counter_sample import read_counters
+from windtunnel.harness.dissect.driver_files import counter_key
 
 DISTRIBUTIONS = ("windtunnel", "numpy", "numba", "pydantic", "scapy")
 

@@ -11,19 +11,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.orchestrate import clean, keeper, process
-from harness.orchestrate.namespaces import environment
-from harness.orchestrate.privileges import REPOSITORY
-from harness.orchestrate.process import Keeper
-from harness.orchestrate.simulation import NAME
-from harness.orchestrate.state import LabState
-from harness.topology import addressing
+from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate.labs.namespaces import environment
+from windtunnel.harness.orchestrate.processes import process
+from windtunnel.harness.orchestrate.processes.process import CleanupWatchdog
+from windtunnel.harness.orchestrate.run.simulation import NAME
+from windtunnel.harness.orchestrate.teardown import clean, cleanup_watchdog
+from windtunnel.harness.orchestrate.teardown.state import LabState
+from windtunnel.harness.topology import addressing
 
 RECORDS = ".lab"
 
 
 def run_swarm(arguments: Sequence[str], out: Path) -> int:
-    """Run `python -m harness.simulator swarm` with these arguments. Returns its exit code.
+    """Run the simulator's `swarm` command with these arguments. Returns its exit code.
 
     `out` is where runs go; what the swarm changes on the machine is noted there.
     """
@@ -31,13 +32,15 @@ def run_swarm(arguments: Sequence[str], out: Path) -> int:
     record = LabState(token=addressing.token(run_id), run_id=run_id, kind=NAME)
     labs = out.resolve() / RECORDS
     path = record.write(labs)
-    guard = Keeper(
-        [sys.executable, "-m", keeper.__name__, str(path)], env=environment(), cwd=REPOSITORY
+    guard = CleanupWatchdog(
+        [sys.executable, "-m", cleanup_watchdog.__name__, str(path)],
+        env=environment(),
+        cwd=ROOT,
     )
-    argv = [sys.executable, "-m", "harness.simulator", "swarm", *arguments]
+    argv = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", *arguments]
     argv += ["--memory", str(record.memory_directory())]
     try:
         return process.pass_through(process.dying_with_us(argv), env=environment())
     finally:
         clean.remove(record, labs)
-        guard.release(keeper.DONE)
+        guard.release(cleanup_watchdog.DONE)

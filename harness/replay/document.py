@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from harness.replay.rules import Document
-from harness.scenario.loader import ScenarioError, parse_scenario
-from harness.scenario.model import Scenario
-from harness.scenario.units import format_bytes
+from windtunnel.harness.replay.rules import Document
+from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
+from windtunnel.harness.scenario.schema.model import Scenario
+from windtunnel.harness.scenario.schema.units import format_bytes
 
 WIDTH = 96
 KEYS = (

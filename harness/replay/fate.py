@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.frame_class import NAK, NAMES, SM
-from harness.replay.rules import merged
-from harness.replay.sightings import Stream
+from windtunnel.harness.artifact.middlebox.frame_class import NAK, NAMES, SM
+from windtunnel.harness.replay.rules import merged
+from windtunnel.harness.replay.sightings import Stream
 
 DROP, LATE, COPY = "drop", "late", "copy"
 SLACK_NS = 50_000

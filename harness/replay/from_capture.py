@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.replay.document import parse, text_of
-from harness.replay.fate import inferred, is_nearer, joined
-from harness.replay.observed import Seen, are_alike, document_of
-from harness.replay.sightings import CaptureError, Stream, read_streams
-from harness.scenario.loader import ROOT_FOLDER, SUFFIX
-from harness.scenario.model import TRAFFIC_MAX
+from windtunnel.harness.replay.document import parse, text_of
+from windtunnel.harness.replay.fate import inferred, is_nearer, joined
+from windtunnel.harness.replay.observed import Seen, are_alike, document_of
+from windtunnel.harness.replay.sightings import CaptureError, Stream, read_streams
+from windtunnel.harness.scenario.loader import ROOT_FOLDER, SUFFIX
+from windtunnel.harness.scenario.schema.model import TRAFFIC_MAX
 
 
 @dataclass(frozen=True)

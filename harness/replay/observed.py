@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.frame_class import DATA, NAK
-from harness.replay.fate import COPY, DROP, LATE, Fate
-from harness.replay.rules import Document, Struck, rules_for
-from harness.replay.sightings import BEGIN, END, Stream
-from harness.scenario.act import DELAY_NS_MAX
-from harness.scenario.model import FAULTS_MAX
-from harness.scenario.traffic_sense import longest_message
-from harness.scenario.units import format_bytes, format_duration
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK
+from windtunnel.harness.replay.fate import COPY, DROP, LATE, Fate
+from windtunnel.harness.replay.rules import Document, Struck, rules_for
+from windtunnel.harness.replay.sightings import BEGIN, END, Stream
+from windtunnel.harness.scenario.schema.act import DELAY_NS_MAX
+from windtunnel.harness.scenario.schema.model import FAULTS_MAX
+from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
+from windtunnel.harness.scenario.validation.traffic_validation import longest_message
 
 HOLD_FROM_NS = 1_000_000
 """What is late by less is told by the frames that overtook it, not by time."""

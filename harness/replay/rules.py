@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from harness.artifact.decision import NO_POSITION
-from harness.artifact.frame_class import NAMES
-from harness.artifact.records import Records
-from harness.scenario.units import format_bytes
+from windtunnel.harness.artifact.middlebox.decision import NO_POSITION
+from windtunnel.harness.artifact.middlebox.frame_class import NAMES
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.scenario.schema.units import format_bytes
 
 Document = dict[str, Any]
 Range = tuple[int, int]

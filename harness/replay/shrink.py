@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from harness.artifact.records import Records
-from harness.replay.document import parse, reduced, text_of
-from harness.replay.fewest import fewest
-from harness.replay.rules import Document, range_count, rules_of, simpler
-from harness.replay.trial import Candidate
-from harness.scenario.link_case import LinkCase, directions
-from harness.scenario.model import Check, Scenario
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.replay.document import parse, reduced, text_of
+from windtunnel.harness.replay.fewest import fewest
+from windtunnel.harness.replay.rules import Document, range_count, rules_of, simpler
+from windtunnel.harness.replay.trial import Candidate
+from windtunnel.harness.scenario.resolved.link_case import LinkCase, directions
+from windtunnel.harness.scenario.schema.model import Check, Scenario
 
 BYTES_MIN = 1 << 10
 """No stream is tried shorter than this: what is shorter is no easier to read."""

@@ -18,22 +18,22 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.artifact.decision import DECISION, read_repeatable
-from harness.artifact.documents import write_document
-from harness.artifact.manifest import Manifest
-from harness.artifact.records import Records
-from harness.artifact.run_dir import RunDir
-from harness.artifact.simulation import Simulation
-from harness.orchestrate import labs
-from harness.orchestrate.cancel import Cancellation, Cancelled
-from harness.orchestrate.order import Order
-from harness.orchestrate.runner import anywhere
-from harness.replay.document import read_document
-from harness.replay.rules import range_count
-from harness.replay.shrink import Origin, Shrinking
-from harness.replay.trial import Candidate, TrialError, Trials
-from harness.scenario.loader import load_scenario
-from harness.scenario.model import Scenario
+from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.artifact.middlebox.decision import DECISION, read_repeatable
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
+from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.run.run_spec import RunSpec
+from windtunnel.harness.orchestrate.suite.runner import anywhere
+from windtunnel.harness.replay.document import read_document
+from windtunnel.harness.replay.rules import range_count
+from windtunnel.harness.replay.shrink import Origin, Shrinking
+from windtunnel.harness.replay.trial import Candidate, TrialError, Trials
+from windtunnel.harness.scenario.loader import load_scenario
+from windtunnel.harness.scenario.schema.model import Scenario
 
 SCHEMA = "windtunnel-shrink/1"
 SCENARIO = "shrunk.yaml"
@@ -59,7 +59,7 @@ class Wish:
     checks: tuple[str, ...]
     """That it violated, the one to be looked for first; any will do when there is none."""
 
-    order: Order
+    order: RunSpec
     """Of a trial, complete but for the candidate; its folder is `run` of a new folder."""
 
     repeats: int = REPEATS

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.artifact.frame_class import DATA, HEARTBEAT, NAK, PAD, SETUP, SM
-from harness.dissect.capture_format import CaptureFormatError
-from harness.dissect.capture_stream import UNREADABLE, CaptureStream, Reading
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, NAK, PAD, SETUP, SM
+from windtunnel.harness.dissect.capture.capture_format import CaptureFormatError
+from windtunnel.harness.dissect.capture.capture_stream import UNREADABLE, CaptureStream, Reading
 
 FRAMES_MAX = 20_000_000
 """Beyond it what is kept of each frame does not fit an ordinary machine's memory."""

@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.artifact.decision import read_decisions
-from harness.artifact.records import Records, write_records
-from harness.artifact.regular_file import read_text
-from harness.artifact.run_dir import RunDir
-from harness.orchestrate import labs
-from harness.orchestrate.cancel import Cancellation
-from harness.orchestrate.one_run import Begin, Made, begin_alone, make_run
-from harness.orchestrate.order import Order, Replayed
-from harness.orchestrate.rehearsal import Stage
-from harness.scenario.model import Scenario
+from windtunnel.harness.artifact.middlebox.decision import read_decisions
+from windtunnel.harness.artifact.records import Records, write_records
+from windtunnel.harness.artifact.regular_file import read_text
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.cancel import Cancellation
+from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.run.one_run import Begin, RunResult, begin_alone, make_run
+from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
+from windtunnel.harness.orchestrate.run.simulator_session import SimulatorSession
+from windtunnel.harness.scenario.schema.model import Scenario
 
 RUN = "run"
 DECISIONS = "tried.bin"
@@ -49,7 +49,7 @@ class Candidate:
 class Trials:
     """Makes trials, one after the other, in one folder."""
 
-    def __init__(self, order: Order, cancellation: Cancellation, repeats: int) -> None:
+    def __init__(self, order: RunSpec, cancellation: Cancellation, repeats: int) -> None:
         """`order` has everything but the candidate; its folder's parent is where trials are made.
 
         `repeats` is how often a candidate is run where runs of equal cases may differ.
@@ -65,7 +65,7 @@ class Trials:
 
     def __enter__(self) -> Trials:
         if self._order.fidelity == labs.SIM:
-            self._begin = self._stack.enter_context(Stage(self._order)).begin
+            self._begin = self._stack.enter_context(SimulatorSession(self._order)).begin
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -97,7 +97,7 @@ class Trials:
             path = self._home / DECISIONS
             write_records(path, candidate.decisions)
             order = replace(order, replayed=Replayed(order.run_id, path, order.command))
-        made: list[Made] = []
+        made: list[RunResult] = []
         make_run(order, _silent, self._cancellation, made.append, self._begin)
         self.count += 1
         if made[0].outcome == "UNSUPPORTED":

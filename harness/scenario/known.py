@@ -5,7 +5,7 @@
       - {scenario: loss/reliable-2pct, check: naks_paced, subject: aeron-c, owner: Jane Doe,
          issue: "https://example.org/issues/17", expires: 2027-03-31}
 
-Refuses to know which runs there were; `harness.verdict.known` lays the two beside each other.
+Refuses to know which runs there were; `harness.verdict.core.known` lays the two beside each other.
 """
 
 import datetime
@@ -15,10 +15,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.scenario import applies
-from harness.scenario.loader import ScenarioError, parse_table
-from harness.scenario.problem import Problem
-from harness.scenario.table import Table
+from windtunnel.harness.scenario.loader import ScenarioError, parse_table
+from windtunnel.harness.scenario.schema import applies
+from windtunnel.harness.scenario.schema.problem import Problem
+from windtunnel.harness.scenario.schema.table import Table
 
 ENTRIES_MAX = 1000
 

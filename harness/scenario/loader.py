@@ -14,10 +14,10 @@ import yaml
 from pydantic import ValidationError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from harness.scenario.model import Scenario
-from harness.scenario.problem import Problem
-from harness.scenario.sense import problems
-from harness.scenario.table import Table
+from windtunnel.harness.scenario.schema.model import Scenario
+from windtunnel.harness.scenario.schema.problem import Problem
+from windtunnel.harness.scenario.schema.table import Table
+from windtunnel.harness.scenario.validation.validation import problems
 
 _TABLE = TypeVar("_TABLE", bound=Table)
 SUFFIX = ".yaml"

@@ -1,9 +1,9 @@
 """The simulator as a process.
 
-    python -m harness.simulator run --case case.json --out DIR --memory DIR [--sabotage NAME]
-    python -m harness.simulator swarm --seed ROOT --seeds N --memory DIR [--jobs J] ...
-    python -m harness.simulator serve --fd N --memory DIR
-    python -m harness.simulator warm-up
+    python -m windtunnel.harness.simulator run --case FILE --out DIR --memory DIR [--sabotage NAME]
+    python -m windtunnel.harness.simulator swarm --seed ROOT --seeds N --memory DIR [--jobs J] ...
+    python -m windtunnel.harness.simulator serve --fd N --memory DIR
+    python -m windtunnel.harness.simulator warm-up
 
 `run` leaves the run folder of one case; prints `ready` when all have subscribed, `simulated
 <published> <delivered> <total>` on the way, and `events <digest>` at the end. Exit codes: 0 the
@@ -25,8 +25,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.artifact.run_dir import RunDir
-from harness.scenario.case import Case
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.resolved.case import Case
 
 VIOLATION = 1
 HARNESS = 3
@@ -36,7 +36,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m harness.simulator")
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.simulator")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="one case into a run folder")
     run.add_argument("--case", type=Path, required=True, help="case.json of the run")
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _warm_up() -> int:
     """Make one small trial and keep it, which takes every kernel there is."""
-    from harness.simulator.swarm import make_trial
+    from windtunnel.harness.simulator.swarm.swarm import make_trial
 
     with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as folder:
         result = make_trial(0, Path(folder), frames=20, keep=Path(folder) / "kept")
@@ -72,7 +72,7 @@ def _warm_up() -> int:
 
 
 def _serve(given: argparse.Namespace) -> int:
-    from harness.simulator.service import serve
+    from windtunnel.harness.simulator.service import serve
 
     serve(given.fd, given.memory)
     return 0
@@ -92,10 +92,10 @@ def _add_swarm(commands: Any) -> None:
 
 
 def _swarm(given: argparse.Namespace) -> int:
-    from harness.simulator.swarm import Order, Swarm
+    from windtunnel.harness.simulator.swarm.swarm import Swarm, SwarmSpec
 
     made = Swarm(
-        Order(
+        SwarmSpec(
             root=given.seed,
             seeds=given.seeds,
             minutes=given.minutes,
@@ -114,7 +114,7 @@ def _swarm(given: argparse.Namespace) -> int:
 
 
 def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    from harness.simulator.run_case import Rehearsal, Unsupported
+    from windtunnel.harness.simulator.run_case import Rehearsal, Unsupported
 
     try:
         case = Case.read(given.case)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-import driver
+from windtunnel import driver
 
 _DRIVER = Path(driver.__file__).resolve().parent
 

@@ -17,21 +17,25 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.artifact.decision import read_repeatable
-from harness.artifact.run_dir import RunDir
-from harness.middlebox.fates import compile_fates
-from harness.middlebox.report import DecisionLog
-from harness.scenario.case import Case
-from harness.simulator import flight
-from harness.simulator.accounts import require_room, write_accounts, write_simulation
-from harness.simulator.blame import in_one_line, is_drivers
-from harness.simulator.capture import Captures
-from harness.simulator.cast import Cast
-from harness.simulator.host_events import HostEvents
-from harness.simulator.sabotage import Sabotage
-from harness.simulator.support import Unsupported, require_supported
-from harness.simulator.virtual_time import EPOCH_NS, NS_PER_MS
-from harness.simulator.world import SimulatedWorld, open_world
+from windtunnel.harness.artifact.middlebox.decision import read_repeatable
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.middlebox.engine.replayed_decisions import compile_fates
+from windtunnel.harness.middlebox.relay.report import DecisionLog
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.simulator.applications.application_set import Cast
+from windtunnel.harness.simulator.blame import in_one_line, is_drivers
+from windtunnel.harness.simulator.network import in_flight
+from windtunnel.harness.simulator.output.accounts import (
+    require_room,
+    write_accounts,
+    write_simulation,
+)
+from windtunnel.harness.simulator.output.capture import Captures
+from windtunnel.harness.simulator.sabotage import Sabotage
+from windtunnel.harness.simulator.support import Unsupported, require_supported
+from windtunnel.harness.simulator.world.host_events import HostEvents
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS
+from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
 
 __all__ = ["Rehearsal", "Unsupported"]
 
@@ -171,5 +175,5 @@ def _waits(world: SimulatedWorld) -> bool:
     return bool(
         between.engine.waiting.counts[0]
         or between.weather.waiting.counts[0]
-        or not flight.is_empty(between.wires)
+        or not in_flight.is_empty(between.wires)
     )

@@ -13,22 +13,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from driver.channel.socket_address import SocketAddress, port_of, write_name
-from driver.client.image import Image
-from driver.cnc import counters
-from driver.media import link
-from harness.dissect.counter_key import RECEIVER_NAKS_SENT
-from harness.simulator.host import Host
-from harness.simulator.subscriber import Subscriber
-from harness.simulator.world import SimulatedWorld
-from harness.workload.options import (
+from windtunnel.driver.channel.socket_address import SocketAddress, port_of, write_name
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.media import link
+from windtunnel.harness.dissect.driver_files.counter_key import RECEIVER_NAKS_SENT
+from windtunnel.harness.simulator.applications.subscriber import Subscriber
+from windtunnel.harness.simulator.world.host import Host
+from windtunnel.harness.simulator.world.world import SimulatedWorld
+from windtunnel.harness.workload.options import (
     FLIP_BYTE,
     LYING_COUNTER,
     NAK_WHEN_UNRELIABLE,
     SABOTAGES,
     SKIP_MESSAGE,
 )
-from harness.workload.saboteur import LIE, nak_of
+from windtunnel.harness.workload.saboteur import LIE, nak_of
 
 NAMES = tuple(name for names in SABOTAGES.values() for name in names)
 

@@ -14,9 +14,9 @@ import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from harness.artifact.run_dir import RunDir
-from harness.scenario.case import Case
-from harness.simulator.run_case import Rehearsal, Unsupported
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.simulator.run_case import Rehearsal, Unsupported
 
 HARNESS = 3
 UNSUPPORTED = 127

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from harness.scenario.case import Case
+from windtunnel.harness.scenario.resolved.case import Case
 
 _CLOCK_READERS = ("media-rcv-ts-offset", "channel-rcv-ts-offset", "channel-snd-ts-offset")
 

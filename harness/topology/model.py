@@ -15,7 +15,7 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.topology import addressing
+from windtunnel.harness.topology import addressing
 
 MTU_DEFAULT = 1500
 MTU_MAX = 65535

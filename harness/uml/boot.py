@@ -22,9 +22,10 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import BinaryIO
 
-from harness.uml.inside import SIGNALS, UP
-from harness.uml.kernel import Kernel
-from harness.uml.order import Exit, Order
+from windtunnel.harness.installation import ROOT
+from windtunnel.harness.uml.boot_request import BootRequest, Exit
+from windtunnel.harness.uml.inside import SIGNALS, UP
+from windtunnel.harness.uml.kernel import Kernel
 
 MODULES = ("veth", "bridge", "sch_netem")
 INSIDE_VARIABLE = "WINDTUNNEL_KERNEL"
@@ -126,7 +127,7 @@ def _claim(folder: Path) -> BinaryIO:
 
 
 def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
-    Order(
+    BootRequest(
         argv=list(command.argv),
         cwd=os.getcwd(),
         environment={**os.environ, "PYTHONUNBUFFERED": "1", INSIDE_VARIABLE: "uml"},
@@ -134,12 +135,11 @@ def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
         modules=[*MODULES, *command.modules],
     ).write(folder)
     init = folder / "init"
-    repository = Path(__file__).resolve().parents[2]
     # The kernel starts its first process with next to no environment.
     path = os.environ.get("PATH", os.defpath)
     init.write_text(
         f"#!/bin/sh\nexport PATH='{path}:/usr/sbin:/sbin' HOME='{Path.home()}'\n"
-        f"cd '{repository}'\nexec '{sys.executable}' -m harness.uml.inside '{folder}'\n"
+        f"cd '{ROOT}'\nexec '{sys.executable}' -m windtunnel.harness.uml.inside '{folder}'\n"
     )
     init.chmod(0o755)
     if command.disk_bytes:

@@ -1,4 +1,6 @@
-"""A container engine inside: `python -m harness.uml.engine IMAGE VOLUME FOLDER COMMAND...`.
+"""A container engine inside User Mode Linux.
+
+    python -m windtunnel.harness.uml.engine IMAGE VOLUME FOLDER COMMAND...
 
     disk --> control groups --> containerd, dockerd --> image, volume --> the command --> the end
     /dev/ubda                                            |

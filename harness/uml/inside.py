@@ -1,4 +1,4 @@
-"""The first process of the kernel inside: `python -m harness.uml.inside FOLDER`.
+"""The first process of the kernel inside: `python -m windtunnel.harness.uml.inside FOLDER`.
 
     mount --> modules --> lo up --> the command --> exit.json --> power off
                                       |  stdout --> tty1     signals <-- tty3
@@ -21,8 +21,8 @@ import traceback
 import tty
 from pathlib import Path
 
-from harness.uml.modules import load
-from harness.uml.order import Exit, Order
+from windtunnel.harness.uml.boot_request import BootRequest, Exit
+from windtunnel.harness.uml.modules import load
 
 STDOUT_TTY = "/dev/tty1"
 STDERR_TTY = "/dev/tty2"
@@ -53,7 +53,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     ended = Exit(None, "the first process ended early")
     try:
-        order = Order.read(folder)
+        order = BootRequest.read(folder)
         prepare(order)
         ended = Exit(_run(order))
     except BaseException:
@@ -66,7 +66,7 @@ def main() -> None:
             power_off()
 
 
-def prepare(order: Order) -> None:
+def prepare(order: BootRequest) -> None:
     """Make the machine fit for a lab."""
     for kind, place, options in _MOUNTS:
         mount(kind, place, options)
@@ -87,13 +87,13 @@ def mount(kind: str, place: str, options: str) -> None:
             raise OSError(code, os.strerror(code), place)
 
 
-def _run(order: Order) -> int:
+def _run(order: BootRequest) -> int:
     consoles = [open_raw(name) for name in (STDOUT_TTY, STDERR_TTY, SIGNAL_TTY)]
     os.write(consoles[1], UP)
     return _command(order, consoles)
 
 
-def _command(order: Order, consoles: list[int]) -> int:
+def _command(order: BootRequest, consoles: list[int]) -> int:
     running = subprocess.Popen(
         order.argv,
         cwd=order.cwd,

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.artifact.documents import Document, write_document
-from harness.artifact.run_dir import RunDir
-from harness.scenario import applies
-from harness.scenario.case import Case, CheckCase, TrafficCase
-from harness.verdict.evidence import Evidence
-from harness.verdict.finding import Finding, Missing, could_not_look
-from harness.verdict.outcome import Outcome, exit_code, merge
-from harness.verdict.registry import CHECKS, GATES
-from harness.verdict.subject import NAME as SUBJECT_LIVED
-from harness.verdict.subject import subject_lived
+from windtunnel.harness.artifact.documents import Document, write_document
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.resolved.case import Case, CheckCase, TrafficCase
+from windtunnel.harness.scenario.schema import applies
+from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_LIVED
+from windtunnel.harness.verdict.checks.subject import subject_lived
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look
+from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
+from windtunnel.harness.verdict.registry import CHECKS, GATES
 
 SCHEMA = "windtunnel-verdict/1"
 
@@ -183,7 +183,7 @@ def _conclude(
     unable = [check for check in checks if check.outcome is Outcome.UNSUPPORTED]
     if unable and not standing:
         return Outcome.UNSUPPORTED, unable[0].text
-    idle = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.explains_only]
+    idle = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.advisory]
     gates = [gate for gate in gates if gate not in idle]
     outcome = merge(finding.outcome for finding in (*gates, *checks))
     if outcome is Outcome.PASS:

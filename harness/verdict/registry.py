@@ -3,39 +3,42 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from harness.scenario.case import TrafficCase
-from harness.verdict import (
-    accounts,
-    acknowledging,
-    answering,
-    asking,
-    beating,
-    coverage,
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.archive import recording
+from windtunnel.harness.verdict.checks.counters import packet_counts, positions, rejected_datagrams
+from windtunnel.harness.verdict.checks.delivery import (
     delivery,
-    ending,
-    event_gates,
-    filling,
-    forensics,
-    ledger_gates,
-    limits,
-    merging,
-    opening,
-    overload,
+    end_of_stream,
+    gap_filling,
     parts,
-    positions,
-    recording,
-    recovery,
-    refusing,
-    repeating,
-    resending,
-    run_gates,
-    stretch,
-    weather_gates,
+    replay_merge,
+    stream_setup,
+)
+from windtunnel.harness.verdict.checks.flow_control import (
+    acknowledgement,
+    heartbeat_checks,
+    limits,
+    status_message_checks,
     window,
 )
-from harness.verdict.evidence import Evidence
-from harness.verdict.finding import Finding
-from harness.verdict.kind import Kind
+from windtunnel.harness.verdict.checks.logs import log_comparison
+from windtunnel.harness.verdict.checks.retransmission import (
+    nak_checks,
+    nak_response,
+    recovery,
+    retransmit_checks,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Finding
+from windtunnel.harness.verdict.core.kind import Kind
+from windtunnel.harness.verdict.gates import (
+    event_gates,
+    impairment_gates,
+    ledger_gates,
+    overload,
+    run_gates,
+)
+from windtunnel.harness.verdict.views import coverage, stretch
 
 Gate = Callable[[Evidence], list[Finding]]
 StreamCheck = Callable[[Evidence, TrafficCase], Finding]
@@ -73,13 +76,13 @@ def _named(finding: Finding, flow: TrafficCase) -> Finding:
 
 GATES: dict[str, Gate] = {
     "manifest_complete": run_gates.manifest_complete,
-    "captures_whole": run_gates.captures_whole,
+    "captures_complete": run_gates.captures_complete,
     "ledger_balanced": ledger_gates.ledger_balanced,
     "sockets_dropped_nothing": run_gates.sockets_dropped_nothing,
     "both_sides_talked": run_gates.both_sides_talked,
     "faults_happened": ledger_gates.faults_happened,
     event_gates.NAME: event_gates.events_happened,
-    weather_gates.NAME: weather_gates.weather_applied,
+    impairment_gates.NAME: impairment_gates.weather_applied,
     overload.NAME: overload.host_was_not_overloaded,
 }
 
@@ -92,36 +95,58 @@ CHECKS: dict[str, Check] = {
         Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts)),
         Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
         Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
-        Check(forensics.EQUAL, Kind.SAFETY, _each(forensics.image_log_equals_publication)),
-        Check(merging.MERGED, Kind.LIVENESS, merging.merged_into_live),
+        Check(
+            log_comparison.EQUAL, Kind.SAFETY, _each(log_comparison.image_log_equals_publication)
+        ),
+        Check(replay_merge.MERGED, Kind.LIVENESS, replay_merge.merged_into_live),
         Check(recording.EQUAL, Kind.SAFETY, recording.recording_equals_published),
-        Check(recovery.NO_NAKS, Kind.LAW, _each(recovery.no_naks)),
-        Check(asking.ONLY_GAPS, Kind.LAW, _each(asking.naks_only_for_gaps)),
-        Check(asking.PACED, Kind.TIMING, _each(asking.naks_paced)),
-        Check(resending.ONLY_ASKED, Kind.LAW, _each(resending.retransmits_only_if_asked)),
+        Check(recovery.NO_NAKS, Kind.PROTOCOL, _each(recovery.no_naks)),
+        Check(nak_checks.ONLY_GAPS, Kind.PROTOCOL, _each(nak_checks.naks_only_for_gaps)),
+        Check(nak_checks.PACED, Kind.TIMING, _each(nak_checks.naks_paced)),
+        Check(
+            retransmit_checks.ONLY_ASKED,
+            Kind.PROTOCOL,
+            _each(retransmit_checks.retransmits_only_if_asked),
+        ),
         Check(recovery.AGREE, Kind.STATE, recovery.naks_and_retransmits_agree),
-        Check(accounts.AGREE, Kind.STATE, accounts.counters_agree_with_packets),
-        Check(recovery.IDENTICAL, Kind.LAW, _each(recovery.retransmits_identical)),
-        Check(window.WITHIN, Kind.LAW, _each(window.sends_within_window)),
-        Check(answering.ON_TIME, Kind.TIMING, _each(answering.status_messages_on_time)),
-        Check(answering.BACKED, Kind.LAW, _each(answering.status_messages_backed)),
-        Check(beating.SILENCE, Kind.TIMING, _each(beating.heartbeats_in_silence)),
+        Check(packet_counts.AGREE, Kind.STATE, packet_counts.counters_agree_with_packets),
+        Check(recovery.IDENTICAL, Kind.PROTOCOL, _each(recovery.retransmits_identical)),
+        Check(window.WITHIN, Kind.PROTOCOL, _each(window.sends_within_window)),
+        Check(
+            status_message_checks.ON_TIME,
+            Kind.TIMING,
+            _each(status_message_checks.status_messages_on_time),
+        ),
+        Check(
+            status_message_checks.BACKED,
+            Kind.PROTOCOL,
+            _each(status_message_checks.status_messages_backed),
+        ),
+        Check(heartbeat_checks.SILENCE, Kind.TIMING, _each(heartbeat_checks.heartbeats_in_silence)),
         Check(positions.REACHES_END, Kind.LIVENESS, _each(positions.rcv_pos_reaches_end)),
-        Check(ending.EOS, Kind.LIVENESS, _each(ending.eos_reaches_end)),
-        Check(positions.MONOTONIC, Kind.LAW, _each(positions.rcv_pos_monotonic)),
-        Check(positions.HWM, Kind.LAW, _each(positions.rcv_hwm_from_wire)),
-        Check(positions.INVALID, Kind.LAW, positions.invalid_packets_zero),
-        Check(repeating.WHOLE, Kind.LAW, _each(repeating.naks_answered_whole)),
-        Check(repeating.COUNTED, Kind.LAW, repeating.retransmits_counted),
-        Check(repeating.SPACED, Kind.TIMING, _each(repeating.retransmits_spaced)),
-        Check(limits.SENDER, Kind.LAW, _each(limits.snd_lmt_follows_status)),
-        Check(limits.PUBLISHER, Kind.LAW, _each(limits.pub_lmt_follows_snd_pos)),
-        Check(opening.SETUPS, Kind.TIMING, _each(opening.setups_until_answered)),
-        Check(acknowledging.CONSUMED, Kind.LAW, _each(acknowledging.status_messages_consumed)),
-        Check(acknowledging.STRIDES, Kind.LAW, _each(acknowledging.status_messages_in_strides)),
-        Check(refusing.RUNS, Kind.LAW, refusing.runs_counted),
-        Check(refusing.INVALID, Kind.LAW, refusing.invalid_packets_counted),
-        Check(filling.COUNTED, Kind.LAW, filling.gap_fills_counted),
-        Check(filling.EMPTY, Kind.SAFETY, _each(filling.gap_fills_cover_nothing)),
+        Check(end_of_stream.EOS, Kind.LIVENESS, _each(end_of_stream.eos_reaches_end)),
+        Check(positions.MONOTONIC, Kind.PROTOCOL, _each(positions.rcv_pos_monotonic)),
+        Check(positions.HWM, Kind.PROTOCOL, _each(positions.rcv_hwm_from_wire)),
+        Check(positions.INVALID, Kind.PROTOCOL, positions.invalid_packets_zero),
+        Check(nak_response.WHOLE, Kind.PROTOCOL, _each(nak_response.naks_answered_whole)),
+        Check(nak_response.COUNTED, Kind.PROTOCOL, nak_response.retransmits_counted),
+        Check(nak_response.SPACED, Kind.TIMING, _each(nak_response.retransmits_spaced)),
+        Check(limits.SENDER, Kind.PROTOCOL, _each(limits.snd_lmt_follows_status)),
+        Check(limits.PUBLISHER, Kind.PROTOCOL, _each(limits.pub_lmt_follows_snd_pos)),
+        Check(stream_setup.SETUPS, Kind.TIMING, _each(stream_setup.setups_until_answered)),
+        Check(
+            acknowledgement.CONSUMED, Kind.PROTOCOL, _each(acknowledgement.status_messages_consumed)
+        ),
+        Check(
+            acknowledgement.STRIDES,
+            Kind.PROTOCOL,
+            _each(acknowledgement.status_messages_in_strides),
+        ),
+        Check(rejected_datagrams.RUNS, Kind.PROTOCOL, rejected_datagrams.over_under_runs_counted),
+        Check(
+            rejected_datagrams.INVALID, Kind.PROTOCOL, rejected_datagrams.invalid_packets_counted
+        ),
+        Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),
+        Check(gap_filling.EMPTY, Kind.SAFETY, _each(gap_filling.gap_fills_cover_nothing)),
     )
 }

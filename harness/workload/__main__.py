@@ -1,6 +1,6 @@
 """The process of one workload.
 
-    python -m harness.workload publisher|subscriber|recorder|replayer|replicator|saboteur
+    python -m windtunnel.harness.workload publisher|subscriber|recorder|replayer|replicator|saboteur
                     --case case.json --traffic ID --aeron-dir D --out DIR [--sabotage NAME]
 
 Prints `ready` when subscribed, or recorded, and `progress <bytes>/<total>` on the way. Exit codes:
@@ -15,19 +15,12 @@ import errno
 import sys
 import traceback
 
-from driver.base.errors import DriverError
-from driver.client.errors import RegistrationError
-from driver.command.command_type import ErrorCode
-from harness.workload import (
-    options,
-    publisher,
-    recorder,
-    replayer,
-    replicator,
-    saboteur,
-    subscriber,
-)
-from harness.workload.stop import TIMEOUTS, GaveUp, Stop, Stopped, SubjectError
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.client.errors import RegistrationError
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.harness.workload import options, publisher, saboteur, subscriber
+from windtunnel.harness.workload.archive import recorder, replayer, replicator
+from windtunnel.harness.workload.stop import TIMEOUTS, GaveUp, Stop, Stopped, SubjectError
 
 SUBJECT_FAILED = 1
 HARNESS_FAILED = 3
@@ -35,7 +28,7 @@ GAVE_UP = 124
 UNSUPPORTED = 127
 SIGNAL_BASE = 128
 
-SUBJECT_PACKAGE = "driver"
+SUBJECT_PACKAGE = "windtunnel.driver"
 """The client that a workload speaks with is part of the subject; what breaks in it is its own."""
 
 SCARCE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
@@ -94,11 +87,11 @@ def _broke_in_subject(error: Exception) -> bool:
     if is_scarce or isinstance(error, MemoryError):
         return False
     packages = [
-        str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        ".".join(str(frame.f_globals.get("__name__", "")).split(".")[:2])
         for frame, _ in traceback.walk_tb(error.__traceback__)
     ]
     # A workload's own entry point is called `__main__`.
-    own = [each for each in packages if each in (SUBJECT_PACKAGE, "harness", "__main__")]
+    own = [each for each in packages if each in (SUBJECT_PACKAGE, "windtunnel.harness", "__main__")]
     return bool(own) and own[-1] == SUBJECT_PACKAGE
 
 

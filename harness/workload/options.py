@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.artifact.run_dir import HostDir
-from harness.scenario.case import Case, TrafficCase
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
 SKIP_MESSAGE = "skip-message"
 FLIP_BYTE = "flip-byte"
@@ -40,7 +40,7 @@ class Options:
 
 def parse(arguments: Sequence[str] | None) -> Options:
     """Read the command line and the case; a fault of either ends the process with code 2."""
-    parser = argparse.ArgumentParser(prog="python -m harness.workload")
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.workload")
     parser.add_argument("role", choices=list(SABOTAGES))
     parser.add_argument("--case", type=Path, required=True, help="case.json of the run")
     parser.add_argument("--traffic", help="id of a stream of the case; a saboteur's default: first")

@@ -9,8 +9,8 @@ Time is an argument: real of a workload, virtual of a simulated one. Refuses to 
 
 from __future__ import annotations
 
-from harness.scenario.pace import PaceCase
-from harness.scenario.units import BILLION
+from windtunnel.harness.scenario.schema.pace import PaceCase
+from windtunnel.harness.scenario.schema.units import BILLION
 
 SLACK_NS = 2_000_000
 """How far it may make up for lost time: sleeping is coarse, and a rate that is missed by what one

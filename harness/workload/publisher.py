@@ -10,19 +10,19 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.client.aeron import Aeron
-from driver.client.publication import Publication
-from driver.logbuffer import publication_result as result
-from harness.artifact.offer import OFFER
-from harness.artifact.plan import MessagePlan, message_bytes, plan
-from harness.scenario.case import TrafficCase
-from harness.scenario.pace import FREE, PaceCase
-from harness.workload.options import SKIP_MESSAGE, Options
-from harness.workload.pacer import Pacer
-from harness.workload.progress import Progress
-from harness.workload.publisher_facts import begin_facts, note_stream, require_turned
-from harness.workload.start import Start
-from harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.harness.artifact.host.offer import OFFER
+from windtunnel.harness.artifact.run.plan import MessagePlan, message_bytes, plan
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.pace import FREE, PaceCase
+from windtunnel.harness.workload.options import SKIP_MESSAGE, Options
+from windtunnel.harness.workload.pacer import Pacer
+from windtunnel.harness.workload.progress import Progress
+from windtunnel.harness.workload.publisher_facts import begin_facts, note_stream, require_turned
+from windtunnel.harness.workload.start import Start
+from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
 
 IDLE_S = 0.0001
 WAIT_S = 0.01

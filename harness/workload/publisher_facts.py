@@ -1,9 +1,9 @@
 """What a publisher tells of itself, on real and on virtual time: its facts."""
 
-from driver.client.publication import Publication
-from harness.artifact.application import PublisherFacts
-from harness.scenario.case import TrafficCase
-from harness.workload.stop import SubjectError
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.harness.artifact.host.application import PublisherFacts
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.workload.stop import SubjectError
 
 ADMIN_ACTIONS_MAX = 10_000
 """In a row. Who is told ADMIN_ACTION has turned the log to its next term, so the next offer finds

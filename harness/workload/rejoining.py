@@ -14,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Protocol
 
-from driver.base.errors import DriverError
-from driver.client.aeron import Aeron
-from driver.client.image import Image
-from driver.client.subscription import Subscription
-from harness.artifact.application import Part, SubscriberFacts
-from harness.workload.options import Options
-from harness.workload.progress import Progress, say
-from harness.workload.stop import Stop
-from harness.workload.tap import Tap
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.subscription import Subscription
+from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
+from windtunnel.harness.workload.options import Options
+from windtunnel.harness.workload.progress import Progress, say
+from windtunnel.harness.workload.stop import Stop
+from windtunnel.harness.workload.tap import Tap
 
 IDLE_S = 0.0001
 RETRY_S = 0.05

@@ -14,13 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.client.aeron import Aeron
-from driver.client.image import Image
-from harness.dissect.cnc_file import read_cnc
-from harness.dissect.counter_key import RECEIVER_NAKS_SENT, session_and_stream
-from harness.scenario.case import TrafficCase
-from harness.workload.options import LYING_COUNTER, Options
-from harness.workload.stop import Stop, SubjectError
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.image.image import Image
+from windtunnel.harness.dissect.driver_files.cnc_file import read_cnc
+from windtunnel.harness.dissect.driver_files.counter_key import (
+    RECEIVER_NAKS_SENT,
+    session_and_stream,
+)
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.workload.options import LYING_COUNTER, Options
+from windtunnel.harness.workload.stop import Stop, SubjectError
 
 IDLE_S = 0.001
 PATIENCE_S = 300.0

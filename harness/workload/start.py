@@ -11,8 +11,8 @@ import signal
 import time
 from types import FrameType
 
-from harness.workload.progress import say
-from harness.workload.stop import Stop
+from windtunnel.harness.workload.progress import say
+from windtunnel.harness.workload.stop import Stop
 
 IDLE_S = 0.0001
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from driver.archive.client import ArchiveClosedError, ArchiveTimeoutError
-from driver.client import errors
-from driver.client.aeron import Aeron
+from windtunnel.driver.archive.client import ArchiveClosedError, ArchiveTimeoutError
+from windtunnel.driver.client import errors
+from windtunnel.driver.client.aeron import Aeron
 
 TIMEOUTS = (*errors.TIMEOUTS, ArchiveClosedError, ArchiveTimeoutError)
 """What a client says when one of its two sides had no turn for too long."""

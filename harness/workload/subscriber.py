@@ -5,8 +5,7 @@
 
 Both are registered before anybody publishes, so both join where the stream begins. The end is
 where both have read everything and the driver says that no more will come. A stream that rejoins is
-read in parts, see `harness.workload.rejoining`; who comes late reads as `harness.workload.merging`
-does.
+read in parts, see `workload.rejoining`; a late subscriber reads as `workload.archive.merging` does.
 """
 
 import struct
@@ -15,23 +14,23 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import BinaryIO
 
-from driver.client.aeron import Aeron
-from driver.client.assembler import FragmentAssembler
-from driver.client.header import Header
-from driver.client.image import Image
-from driver.client.subscription import Subscription
-from harness.artifact.application import SubscriberFacts
-from harness.artifact.delivery import DELIVERY
-from harness.artifact.run_dir import SubscriberFiles
-from harness.scenario.pace import FREE, PaceCase
-from harness.workload import runaway
-from harness.workload.merging import read_merged
-from harness.workload.options import FLIP_BYTE, Options
-from harness.workload.pacer import Pacer
-from harness.workload.progress import Progress, say
-from harness.workload.rejoining import Parts, Rejoining
-from harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
-from harness.workload.tap import Tap
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.image.assembler import FragmentAssembler
+from windtunnel.driver.client.image.header import Header
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.subscription import Subscription
+from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.artifact.host.delivery import DELIVERY
+from windtunnel.harness.artifact.run_dir import SubscriberFiles
+from windtunnel.harness.scenario.schema.pace import FREE, PaceCase
+from windtunnel.harness.workload import overrun_guard
+from windtunnel.harness.workload.archive.merging import read_merged
+from windtunnel.harness.workload.options import FLIP_BYTE, Options
+from windtunnel.harness.workload.pacer import Pacer
+from windtunnel.harness.workload.progress import Progress, say
+from windtunnel.harness.workload.rejoining import Parts, Rejoining
+from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
+from windtunnel.harness.workload.tap import Tap
 
 IDLE_S = 0.0001
 FRAGMENT_LIMIT = 256
@@ -59,7 +58,7 @@ class Application:
         self._messages = messages
         self._index = index
         self._progress = progress
-        self._length_bytes_max = runaway.length_max(progress.total_bytes)
+        self._length_bytes_max = overrun_guard.length_max(progress.total_bytes)
         self._pacer = Pacer(pace)
         self._clock_ns = clock_ns
         self._flip_byte = flip_byte
@@ -80,7 +79,7 @@ class Application:
 
         Raises SubjectError where there is more than there can be.
         """
-        runaway.check(image, self._length_bytes_max)
+        overrun_guard.check(image, self._length_bytes_max)
         self._reading = image.correlation_id
         if self._pacer.is_free:
             return image.poll(self._assembler, FRAGMENT_LIMIT)

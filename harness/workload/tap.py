@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Callable
 from typing import BinaryIO
 
-from driver.client.image import Image
-from harness.artifact.frame_seen import FRAME_SEEN, HEADER_LENGTH
-from harness.workload import runaway
+from windtunnel.driver.client.image.image import Image
+from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN, HEADER_LENGTH
+from windtunnel.harness.workload import overrun_guard
 
 FRAME_LIMIT = 256
 PAD_TYPE = 0
@@ -30,14 +30,14 @@ class Tap:
     ) -> None:
         """`total_bytes` are those of the stream's messages."""
         self._frames = frames
-        self._length_bytes_max = runaway.length_max(total_bytes)
+        self._length_bytes_max = overrun_guard.length_max(total_bytes)
         self._clock_ns = clock_ns
         self._now_ns = 0
         self.frame_count = 0
 
     def poll(self, image: Image) -> int:
         """Write down what has become readable. Returns how many frames; raises SubjectError."""
-        runaway.check(image, self._length_bytes_max)
+        overrun_guard.check(image, self._length_bytes_max)
         self._now_ns = self._clock_ns()
         return image.poll_frames(self._on_frame, FRAME_LIMIT)
 

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reports.analysis.capture_files import CaptureFile, find_captures
-from reports.analysis.fates import FATES, inferred_fates, unseen_fates
-from reports.analysis.followed import FRAME_COLUMNS, Followed, tables_of
-from reports.analysis.geometry import StreamKey, learn_geometry
-from reports.analysis.join import JOIN_COLUMNS
-from reports.analysis.joined import Joined, link_table
-from reports.analysis.local_engine import LocalFrames, local_frames
-from reports.analysis.parts import ReadSettings
-from reports.analysis.points import coarse_offsets, joined_streams
-from reports.analysis.stream_walk import WalkSettings
-from reports.analysis.streams import streams_of
-from reports.analysis.survey import TotalsSum
-from reports.analysis.tables import PointWriter, Tables, replaced
-from reports.analysis.totals import COLUMNS as TOTALS_COLUMNS
-from reports.analysis.totals import totals_of
+from windtunnel.reports.analysis.engines.local.local_engine import LocalFrames, local_frames
+from windtunnel.reports.analysis.links.join import JOIN_COLUMNS
+from windtunnel.reports.analysis.links.joined import Joined, link_table
+from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
+from windtunnel.reports.analysis.output.tables import PointWriter, Tables, replaced
+from windtunnel.reports.analysis.reading.capture_files import CaptureFile, find_captures
+from windtunnel.reports.analysis.reading.parts import ReadSettings
+from windtunnel.reports.analysis.reading.survey import TotalsSum
+from windtunnel.reports.analysis.reading.totals import COLUMNS as TOTALS_COLUMNS
+from windtunnel.reports.analysis.reading.totals import totals_of
+from windtunnel.reports.analysis.streams.frame_outcomes import FATES, inferred_fates, unseen_fates
+from windtunnel.reports.analysis.streams.geometry import StreamKey, learn_geometry
+from windtunnel.reports.analysis.streams.stream_set import FRAME_COLUMNS, Followed, tables_of
+from windtunnel.reports.analysis.streams.stream_walk import WalkSettings
+from windtunnel.reports.analysis.streams.streams import streams_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +40,7 @@ FATE_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AnalysisOptions:
     """What to work out beside the tables that are always told."""
 
     checksums: bool = False
@@ -63,7 +63,7 @@ def analyze(
     paths: Sequence[str],
     *,
     ports: Iterable[int] = (),
-    wanted: Wanted | None = None,
+    wanted: AnalysisOptions | None = None,
     spark: "SparkSession | None" = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Tables:
@@ -75,10 +75,10 @@ def analyze(
     Raises CapturePathError, ValueError.
     """
     files = find_captures(list(paths))
-    wanted = wanted or Wanted()
+    wanted = wanted or AnalysisOptions()
     settings = ReadSettings(ports=tuple(ports), **wanted.reading)
     if spark is not None:
-        from reports.analysis.spark_analysis import analyze_on_spark
+        from windtunnel.reports.analysis.engines.spark.spark_analysis import analyze_on_spark
 
         return analyze_on_spark(spark, list(paths), settings, wanted)
     return _analyze_here(files, settings, wanted, on_progress)
@@ -87,7 +87,7 @@ def analyze(
 def _analyze_here(
     files: list[CaptureFile],
     settings: ReadSettings,
-    wanted: Wanted,
+    wanted: AnalysisOptions,
     on_progress: Callable[[int], None],
 ) -> Tables:
     if wanted.fates_to is None:
@@ -103,7 +103,7 @@ def _analyze_here(
 def _followed(
     files: list[CaptureFile],
     settings: ReadSettings,
-    wanted: Wanted,
+    wanted: AnalysisOptions,
     on_progress: Callable[[int], None],
     tell: Callable[[pa.RecordBatch], None] | None,
 ) -> Tables:

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reports.analysis.analyze import analyze
-from reports.analysis.made_traffic import write_capture
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.synthetic_traffic import write_capture
 
 ENGINES = ("local", "spark")
 OTHERS_FRAMES_MAX = 1_000_000
@@ -94,7 +94,7 @@ def _local(path: Path, small: Path) -> tuple[float, float]:
 
 
 def _spark(path: Path, small: Path) -> tuple[float, float]:
-    from reports.analysis.spark_engine import EngineError, start_session
+    from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, start_session
 
     quiet = {"spark.log.level": "ERROR", "spark.ui.enabled": "false"}
     try:

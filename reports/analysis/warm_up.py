@@ -1,6 +1,6 @@
 """The kernels of the analysis into the cache, once, so that neither tests nor workers wait for it.
 
-    python -m reports.analysis.warm_up
+    python -m windtunnel.reports.analysis.warm_up
 
 Follows an empty stream and an empty recording; prints nothing. Needs neither Arrow nor Spark; those
 kernels that read captures are the harness's to warm up.
@@ -10,14 +10,14 @@ import sys
 
 import numpy as np
 
-from harness.dissect import recording_walk as recording
-from reports.analysis import flow_control_kernel as windows
-from reports.analysis import image_kernel as image
-from reports.analysis import repair_kernel as repair
-from reports.analysis import sending_order
-from reports.analysis import totals_kernel as totals
-from reports.analysis.fate_kernel import FLOW, TOLD
-from reports.analysis.gap_kernel import CONTROLS, GAP, PIECE
+from windtunnel.harness.dissect.archive_files import recording_walk as recording
+from windtunnel.reports.analysis.kernels import flow_control_kernel as windows
+from windtunnel.reports.analysis.kernels import image_kernel as image
+from windtunnel.reports.analysis.kernels import repair_kernel as repair
+from windtunnel.reports.analysis.kernels import totals_kernel as totals
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FLOW, TOLD
+from windtunnel.reports.analysis.kernels.gap_kernel import CONTROLS, GAP, PIECE
+from windtunnel.reports.analysis.streams import sending_order
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Archives as processes, Java's and ours, started with the same settings by the same names.
 
     java    the archive of the jar that AERON_ALL_JAR names, with Java's media driver
-    ours    python -m driver.archive run, and python -m driver beside it
+    ours    python -m windtunnel.driver.archive run, and python -m windtunnel.driver beside it
 
 Ours are forked from an interpreter that has imported them: to start one takes longer than most of
 these tests, and `test_server_process.py` does it as a user would. Each has a folder of its own:
@@ -16,10 +16,10 @@ import sys
 import time
 from pathlib import Path
 
-from driver.client import Aeron, ClientContext
-from harness.orchestrate import nursery
-from harness.orchestrate.process import LocalProcess
 from tests.peer.ports import free_port
+from windtunnel.driver.client import Aeron, ClientContext
+from windtunnel.harness.orchestrate.processes import fork_server_client
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
@@ -138,13 +138,13 @@ class Archive:
             return f"driver ready pid={driver.pid} " in self.log
 
         until(is_ready, "the driver")
-        self._processes.insert(0, self._forked("driver.archive", "run"))
+        self._processes.insert(0, self._forked("windtunnel.driver.archive", "run"))
 
     def _forked(self, *words):
         settings = {
             name.upper().replace(".", "_"): str(value) for name, value in self.settings.items()
         }
-        return nursery.spawn(
+        return fork_server_client.spawn(
             words[0], (sys.executable, "-m", *words), usual=os.environ, env=settings, cwd=ROOT,
             log=self._log_file, network=None,
         )  # fmt: skip

@@ -9,22 +9,26 @@ talk.nothing_came_of(request)      no answer, though a later request was answere
 
 from dataclasses import dataclass
 
-from driver.archive.protocol import codec
-from driver.archive.protocol.codes import (
+from tests.archive.archives import until
+from windtunnel.driver.archive.protocol import codec
+from windtunnel.driver.archive.protocol.codes import (
     PROTOCOL_VERSION,
     ControlResponseCode,
     ErrorCode,
     RecordingSignal,
 )
-from driver.archive.protocol.layout import Message
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.protocol.requests import (
     ArchiveIdRequest,
     AuthConnectRequest,
     CloseSessionRequest,
 )
-from driver.archive.protocol.responses import Challenge, ControlResponse, RecordingSignalEvent
-from driver.client import FragmentAssembler
-from tests.archive.archives import until
+from windtunnel.driver.archive.protocol.responses import (
+    Challenge,
+    ControlResponse,
+    RecordingSignalEvent,
+)
+from windtunnel.driver.client import FragmentAssembler
 
 LOCAL = "aeron:ipc?term-length=64k"
 ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k"

@@ -25,16 +25,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
-from driver.archive.running import archive_directory
-from driver.archive.storage.catalog import Catalog
-from driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
-from driver.archive.storage.recovery import recovered_stop
-from driver.archive.storage.segment_file import segments_of
-from driver.archive.storage.sync import SyncLevel
-from driver.base.clock import SystemClock
-from driver.base.errors import StorageError
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
+from windtunnel.driver.archive.server import archive_directory
+from windtunnel.driver.archive.storage.catalog import Catalog
+from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
+from windtunnel.driver.archive.storage.recovery import recovered_stop
+from windtunnel.driver.archive.storage.segment_file import segments_of
+from windtunnel.driver.archive.storage.sync import SyncLevel
+from windtunnel.driver.base.clock import SystemClock
+from windtunnel.driver.base.errors import StorageError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRESS = struct.Struct("<3q")

@@ -8,17 +8,17 @@ import itertools
 
 import numpy as np
 
-from driver.archive.client import session_id_of
-from driver.archive.protocol.codes import BooleanType, RecordingSignal, SourceLocation
-from driver.archive.protocol.requests import (
+from tests.archive.archives import until
+from windtunnel.driver.archive.client import session_id_of
+from windtunnel.driver.archive.protocol.codes import BooleanType, RecordingSignal, SourceLocation
+from windtunnel.driver.archive.protocol.requests import (
     ExtendRecordingRequest2,
     RecordingPositionRequest,
     ReplayRequest,
     StartRecordingRequest2,
     StopRecordingSubscriptionRequest,
 )
-from driver.client import FragmentAssembler
-from tests.archive.archives import until
+from windtunnel.driver.client import FragmentAssembler
 
 LENGTH, FRAME = 1_000, 1_056
 FRAMES_PER_TERM = 62

@@ -1,9 +1,9 @@
 """The benchmark's measurement of our archive, whole but short: what it counts, not how fast."""
 
-from harness.bench import archive
-from harness.bench.archive_host import OUR_ARCHIVE, ArchiveHost
-from harness.bench.plan import BenchSettings
 from tests.peer.ports import free_port
+from windtunnel.harness.bench import archive
+from windtunnel.harness.bench.archive_host import OUR_ARCHIVE, ArchiveHost
+from windtunnel.harness.bench.plan import BenchSettings
 
 COUNTS = {"archive-1344": 3_048, "archive-64": 43_690}
 """Of frames of 1376 and of 96 bytes in 4 MiB, which are 64 terms and many more."""

@@ -7,13 +7,13 @@ import shutil
 
 import pytest
 
-from driver.archive.protocol.codes import RecordingSignal
-from driver.archive.protocol.requests import ListRecordingRequest, PurgeRecordingRequest
 from tests.archive.archives import KINDS, Archive, until, why_no_java
 from tests.archive.conversation import Conversation, shape
 from tests.archive.streams import FRAME, Extended, Recorded, positioned, replayed
 from tests.archive.test_replication import WHOLE, Copy
 from tests.archive.test_storage import listed
+from windtunnel.driver.archive.protocol.codes import RecordingSignal
+from windtunnel.driver.archive.protocol.requests import ListRecordingRequest, PurgeRecordingRequest
 
 pytestmark = pytest.mark.skipif(bool(why_no_java()), reason=why_no_java())
 

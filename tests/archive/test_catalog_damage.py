@@ -7,10 +7,10 @@ import shutil
 
 import pytest
 
-from driver.archive.tool.program import main as our_tool
 from tests.archive.archives import SEGMENT
 from tests.archive.conversation import Conversation
 from tests.archive.streams import FRAME, Recorded, replayed
+from windtunnel.driver.archive.tool.program import main as our_tool
 
 ENTRIES_AT = 32
 

@@ -4,7 +4,11 @@ import asyncio
 
 import pytest
 
-from driver.archive.client import (
+from tests.archive.archives import SEGMENT, until
+from tests.archive.conversation import ANY_PORT, LOCAL
+from tests.archive.streams import FRAME, IPC, Reader, message, new_stream_id, positioned
+from tests.peer.ports import free_port
+from windtunnel.driver.archive.client import (
     AeronArchive,
     ArchiveClosedError,
     ArchiveContext,
@@ -18,12 +22,8 @@ from driver.archive.client import (
     segment_base_position,
     session_id_of,
 )
-from driver.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
-from driver.channel.uri import InvalidChannelError
-from tests.archive.archives import SEGMENT, until
-from tests.archive.conversation import ANY_PORT, LOCAL
-from tests.archive.streams import FRAME, IPC, Reader, message, new_stream_id, positioned
-from tests.peer.ports import free_port
+from windtunnel.driver.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
+from windtunnel.driver.channel.uri import InvalidChannelError
 
 UNKNOWN = 1_000_100
 

@@ -10,11 +10,11 @@ import subprocess
 
 import pytest
 
-from driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
-from driver.archive.protocol.requests import PurgeRecordingRequest
 from tests.archive.archives import SEGMENT, TERM, make_as_old, until
 from tests.archive.conversation import Conversation
 from tests.archive.streams import FRAME, FRAMES_PER_TERM, Recorded, message, replayed
+from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
+from windtunnel.driver.archive.protocol.requests import PurgeRecordingRequest
 
 SEGMENTS = 24
 """That the disk has room for, the catalog and the mark file not counted."""

@@ -2,17 +2,17 @@
 
 import pytest
 
-from driver.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
-from driver.archive.protocol.requests import (
+from tests.archive.archives import until
+from tests.archive.conversation import shape
+from tests.archive.streams import FRAME, IPC, Extended, Recorded, new_stream_id, replayed
+from windtunnel.driver.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
+from windtunnel.driver.archive.protocol.requests import (
     ExtendRecordingRequest,
     ListRecordingRequest,
     StopPositionRequest,
     StopRecordingSubscriptionRequest,
     TruncateRecordingRequest,
 )
-from tests.archive.archives import until
-from tests.archive.conversation import shape
-from tests.archive.streams import FRAME, IPC, Extended, Recorded, new_stream_id, replayed
 
 
 def extension(recording_id, stream_id):

@@ -2,8 +2,11 @@
 
 import pytest
 
-from driver.archive.protocol.codes import BooleanType, ControlResponseCode, ErrorCode
-from driver.archive.protocol.requests import (
+from tests.archive.archives import until
+from tests.archive.conversation import Conversation, shape
+from tests.archive.streams import FRAME, Recorded, new_stream_id
+from windtunnel.driver.archive.protocol.codes import BooleanType, ControlResponseCode, ErrorCode
+from windtunnel.driver.archive.protocol.requests import (
     ArchiveIdRequest,
     FindLastMatchingRecordingRequest,
     ListRecordingRequest,
@@ -15,10 +18,7 @@ from driver.archive.protocol.requests import (
     StartPositionRequest,
     StopPositionRequest,
 )
-from driver.archive.protocol.responses import RecordingDescriptor
-from tests.archive.archives import until
-from tests.archive.conversation import Conversation, shape
-from tests.archive.streams import FRAME, Recorded, new_stream_id
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 
 CATALOG_HEADER, ENTRY_HEADER, RECORDING_ID_AT = 32, 32, 48
 POSITIONS = (

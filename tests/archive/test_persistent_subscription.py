@@ -2,7 +2,11 @@
 
 import pytest
 
-from driver.archive.client import (
+from tests.archive.archives import until
+from tests.archive.conversation import ANY_PORT, LOCAL
+from tests.archive.streams import FRAME, Extended, Recorded, message, new_stream_id
+from tests.peer.ports import free_port
+from windtunnel.driver.archive.client import (
     FROM_LIVE,
     FROM_START,
     ArchiveContext,
@@ -13,13 +17,9 @@ from driver.archive.client import (
     PersistentState,
     PersistentSubscription,
 )
-from driver.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
-from driver.archive.protocol.requests import PurgeRecordingRequest
-from driver.base.errors import ConfigurationError
-from tests.archive.archives import until
-from tests.archive.conversation import ANY_PORT, LOCAL
-from tests.archive.streams import FRAME, Extended, Recorded, message, new_stream_id
-from tests.peer.ports import free_port
+from windtunnel.driver.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
+from windtunnel.driver.archive.protocol.requests import PurgeRecordingRequest
+from windtunnel.driver.base.errors import ConfigurationError
 
 STATE_TYPE_ID, JOINED_TYPE_ID = 114, 117
 

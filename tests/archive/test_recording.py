@@ -4,8 +4,12 @@ import zlib
 
 import pytest
 
-from driver.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
-from driver.archive.protocol.requests import (
+from tests.archive.archives import SEGMENT, until
+from tests.archive.conversation import Conversation, shape
+from tests.archive.streams import FRAME, IPC, Recorded, new_stream_id
+from tests.peer.ports import free_port
+from windtunnel.driver.archive.protocol.codes import ErrorCode, RecordingSignal, SourceLocation
+from windtunnel.driver.archive.protocol.requests import (
     ListRecordingRequest,
     ListRecordingSubscriptionsRequest,
     StartRecordingRequest,
@@ -13,11 +17,7 @@ from driver.archive.protocol.requests import (
     StopRecordingRequest,
     StopRecordingSubscriptionRequest,
 )
-from driver.archive.protocol.responses import RecordingSubscriptionDescriptor
-from tests.archive.archives import SEGMENT, until
-from tests.archive.conversation import Conversation, shape
-from tests.archive.streams import FRAME, IPC, Recorded, new_stream_id
-from tests.peer.ports import free_port
+from windtunnel.driver.archive.protocol.responses import RecordingSubscriptionDescriptor
 
 REC_POS_TYPE_ID = 100
 

@@ -2,16 +2,6 @@
 
 import pytest
 
-from driver.archive.client import session_id_of
-from driver.archive.protocol import codec
-from driver.archive.protocol.codes import SCHEMA_ID, ControlResponseCode, ErrorCode
-from driver.archive.protocol.requests import (
-    BoundedReplayRequest,
-    ReplayRequest,
-    ReplayTokenRequest,
-    StartRecordingRequest,
-    StopReplayRequest,
-)
 from tests.archive.archives import until
 from tests.archive.conversation import Conversation, shape
 from tests.archive.streams import (
@@ -23,6 +13,16 @@ from tests.archive.streams import (
     new_stream_id,
     positioned,
     replayed,
+)
+from windtunnel.driver.archive.client import session_id_of
+from windtunnel.driver.archive.protocol import codec
+from windtunnel.driver.archive.protocol.codes import SCHEMA_ID, ControlResponseCode, ErrorCode
+from windtunnel.driver.archive.protocol.requests import (
+    BoundedReplayRequest,
+    ReplayRequest,
+    ReplayTokenRequest,
+    StartRecordingRequest,
+    StopReplayRequest,
 )
 
 REPLAY_ALL_AND_STOP = -2

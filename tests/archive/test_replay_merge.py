@@ -2,20 +2,20 @@
 
 import pytest
 
-from driver.archive.client import (
+from tests.archive.archives import until
+from tests.archive.conversation import LOCAL
+from tests.archive.streams import Recorded
+from tests.peer.ports import free_port
+from windtunnel.driver.archive.client import (
     AeronArchive,
     ArchiveContext,
     ArchiveError,
     MergeState,
     ReplayMerge,
 )
-from driver.archive.protocol.codes import SourceLocation
-from driver.archive.protocol.requests import StartPositionRequest
-from driver.client import FragmentAssembler
-from tests.archive.archives import until
-from tests.archive.conversation import LOCAL
-from tests.archive.streams import Recorded
-from tests.peer.ports import free_port
+from windtunnel.driver.archive.protocol.codes import SourceLocation
+from windtunnel.driver.archive.protocol.requests import StartPositionRequest
+from windtunnel.driver.client import FragmentAssembler
 
 
 @pytest.fixture

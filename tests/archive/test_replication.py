@@ -2,23 +2,23 @@
 
 import pytest
 
-from driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
-from driver.archive.protocol.replication import (
+from tests.archive.archives import until
+from tests.archive.conversation import Conversation, shape
+from tests.archive.streams import FRAME, Recorded, replayed
+from tests.peer.ports import free_port
+from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
+from windtunnel.driver.archive.protocol.replication import (
     ReplicateRequest,
     ReplicateRequest2,
     StopReplicationRequest,
 )
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.protocol.requests import (
     ListRecordingRequest,
     RecordingPositionRequest,
     StopPositionRequest,
     StopRecordingByIdentityRequest,
 )
-from driver.archive.protocol.responses import RecordingSignalEvent
-from tests.archive.archives import until
-from tests.archive.conversation import Conversation, shape
-from tests.archive.streams import FRAME, Recorded, replayed
-from tests.peer.ports import free_port
+from windtunnel.driver.archive.protocol.responses import RecordingSignalEvent
 
 
 @pytest.fixture

@@ -2,8 +2,12 @@
 
 import pytest
 
-from driver.archive.protocol.codes import ErrorCode, RecordingSignal
-from driver.archive.protocol.requests import (
+from tests.archive.archives import SEGMENT, until
+from tests.archive.conversation import shape
+from tests.archive.streams import Recorded, Replay, new_stream_id, positioned, replayed
+from tests.archive.test_truncation import bases, unread
+from windtunnel.driver.archive.protocol.codes import ErrorCode, RecordingSignal
+from windtunnel.driver.archive.protocol.requests import (
     AttachSegmentsRequest,
     DeleteDetachedSegmentsRequest,
     DetachSegmentsRequest,
@@ -12,10 +16,6 @@ from driver.archive.protocol.requests import (
     StartPositionRequest,
     StopPositionRequest,
 )
-from tests.archive.archives import SEGMENT, until
-from tests.archive.conversation import shape
-from tests.archive.streams import Recorded, Replay, new_stream_id, positioned, replayed
-from tests.archive.test_truncation import bases, unread
 
 FULL = 1_024 - 32
 """The length of messages whose frames fill a term to its last byte."""

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from driver.archive.protocol.codec import decode, encode
-from driver.archive.protocol.codes import PROTOCOL_VERSION, ControlResponseCode
-from driver.archive.protocol.requests import ArchiveIdRequest, AuthConnectRequest
-from driver.archive.protocol.responses import ControlResponse
-from driver.archive.storage import mark_file
-from driver.client.aeron import Aeron
+from windtunnel.driver.archive.protocol.codec import decode, encode
+from windtunnel.driver.archive.protocol.codes import PROTOCOL_VERSION, ControlResponseCode
+from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest, AuthConnectRequest
+from windtunnel.driver.archive.protocol.responses import ControlResponse
+from windtunnel.driver.archive.storage import mark_file
+from windtunnel.driver.client.aeron import Aeron
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 300
@@ -28,7 +28,7 @@ class Process:
     def __init__(self, folder, *options):
         self.archive, self.aeron = folder / "archive", folder / "aeron"
         command = [
-            sys.executable, "-P", "-m", "driver.archive", "run", "--with-driver",
+            sys.executable, "-P", "-m", "windtunnel.driver.archive", "run", "--with-driver",
             "--dir", str(self.archive), "--aeron-dir", str(self.aeron),
             "-Daeron.archive.control.channel.enabled=false",
             "-Daeron.archive.control.response.channel=aeron:udp?endpoint=localhost:0",

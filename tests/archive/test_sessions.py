@@ -4,13 +4,15 @@ import time
 
 import pytest
 
-from driver.archive.protocol.codes import (
+from tests.archive.archives import until
+from tests.archive.conversation import ANY_PORT, LOCAL, Conversation, shape
+from windtunnel.driver.archive.protocol.codes import (
     PROTOCOL_VERSION,
     ControlResponseCode,
     ErrorCode,
     semantic_version,
 )
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.protocol.requests import (
     ArchiveIdRequest,
     ChallengeResponse,
     CloseSessionRequest,
@@ -19,9 +21,7 @@ from driver.archive.protocol.requests import (
     StopPositionRequest,
     TruncateRecordingRequest,
 )
-from driver.archive.protocol.responses import Challenge, ControlResponse, Ping
-from tests.archive.archives import until
-from tests.archive.conversation import ANY_PORT, LOCAL, Conversation, shape
+from windtunnel.driver.archive.protocol.responses import Challenge, ControlResponse, Ping
 
 SESSION_TYPE_ID = 113
 CONNECT_TIMEOUT_S = 5.0

@@ -7,28 +7,20 @@ import time
 
 import pytest
 
-from driver.archive.protocol.codes import ControlResponseCode
-from driver.archive.protocol.requests import (
+from tests.archive.archives import JAR, JAVA, SEGMENT, activity_ms, make_as_old, until, why_no_java
+from tests.archive.conversation import Conversation
+from tests.archive.streams import FRAME, IPC, Recorded, positioned, replayed
+from tests.golden.archive_files import unpack
+from windtunnel.driver.archive.protocol.codes import ControlResponseCode
+from windtunnel.driver.archive.protocol.requests import (
     AttachSegmentsRequest,
     ListRecordingRequest,
     ListRecordingsRequest,
     PurgeRecordingRequest,
     StopPositionRequest,
 )
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.tool.program import main as our_tool
-from tests.archive.archives import (
-    JAR,
-    JAVA,
-    SEGMENT,
-    activity_ms,
-    make_as_old,
-    until,
-    why_no_java,
-)
-from tests.archive.conversation import Conversation
-from tests.archive.streams import FRAME, IPC, Recorded, positioned, replayed
-from tests.golden.archive_files import unpack
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.tool.program import main as our_tool
 
 PAGE = 4_096
 LIVENESS_MS = 10_000

@@ -2,16 +2,16 @@
 
 import pytest
 
-from driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
-from driver.archive.protocol.requests import (
+from tests.archive.archives import SEGMENT, TERM, until
+from tests.archive.conversation import shape
+from tests.archive.streams import FRAME, Recorded, Replay, positioned, replayed
+from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
+from windtunnel.driver.archive.protocol.requests import (
     ListRecordingRequest,
     PurgeRecordingRequest,
     StopPositionRequest,
     TruncateRecordingRequest,
 )
-from tests.archive.archives import SEGMENT, TERM, until
-from tests.archive.conversation import shape
-from tests.archive.streams import FRAME, Recorded, Replay, positioned, replayed
 
 ENTRY_HEADER, STATE_AT, RECORDING_ID_AT, DELETED = 32, 4, 48, 2
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from reports.analysis.analyze import analyze
-from reports.analysis.page import write_capture_page
 from tests.browser.chromium import Browser, program
 from tests.golden.reader import GOLDEN
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, packet
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.output.page import write_capture_page
 
 pytestmark = [
     pytest.mark.browser,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.page import write_suite_report
 from tests.browser.chromium import Browser, program
 from tests.unit.reports.made_suite import Weather, make_suite
+from windtunnel.reports.page import write_suite_report
 
 pytestmark = [
     pytest.mark.browser,

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from harness.orchestrate.compose_file import REPOSITORY
-from harness.orchestrate.lab import LabError
+from windtunnel.harness.installation import ROOT as REPOSITORY
+from windtunnel.harness.orchestrate.lab import LabError
 
 BUILD_TIMEOUT_S = 900
 """Of one image; the first test that wants one waits for it within its own time."""
@@ -15,7 +15,7 @@ BUILD_TIMEOUT_S = 900
 @pytest.fixture(scope="session")
 def image():
     """The image of every container, built if need be."""
-    from harness.orchestrate import engine
+    from windtunnel.harness.orchestrate.labs import engine
 
     try:
         engine.connect().close()
@@ -29,7 +29,7 @@ def image():
 
 def build(*what: str) -> None:
     """Build an image that is missing."""
-    from harness.orchestrate import engine
+    from windtunnel.harness.orchestrate.labs import engine
 
     built = subprocess.run(
         [engine.BUILD_SCRIPT, *what],

@@ -2,14 +2,14 @@
 
 import pytest
 
-from harness.artifact.run_dir import SuiteDir
-from harness.orchestrate import privileges
-from harness.orchestrate.runner import run_suite
-from harness.verdict.judge import judge
-from harness.verdict.outcome import Outcome
-from harness.verdict.recording import EQUAL
 from tests.netns.test_archives import SCENARIOS
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+from windtunnel.harness.verdict.checks.archive.recording import EQUAL
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 FLAGS_AT = 5

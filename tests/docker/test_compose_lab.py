@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.orchestrate import containers
-from harness.orchestrate.compose_file import REPOSITORY
-from harness.orchestrate.containers import ComposeLab
-from harness.orchestrate.lab import MID, LabError
-from harness.topology import model
+from windtunnel.harness.installation import ROOT as REPOSITORY
+from windtunnel.harness.orchestrate.lab import MID, LabError
+from windtunnel.harness.orchestrate.labs import containers
+from windtunnel.harness.orchestrate.labs.containers import ComposeLab
+from windtunnel.harness.topology import model
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
@@ -163,8 +163,8 @@ def test_down_leaves_nothing_and_takes_the_processes_along(runs):
 KILLED = """
 import os, signal, sys, time
 from pathlib import Path
-from harness.orchestrate.containers import ComposeLab
-from harness.topology import model
+from windtunnel.harness.orchestrate.labs.containers import ComposeLab
+from windtunnel.harness.topology import model
 runs = Path(sys.argv[1])
 lab = ComposeLab(model.build(sys.argv[2], ["a", "b"], ("a", "b")), runs / ".lab", runs)
 lab.up()

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from harness.orchestrate.compose_file import REPOSITORY
 from tests.golden.reader import GOLDEN
+from windtunnel.harness.installation import ROOT as REPOSITORY
 
 pytestmark = [pytest.mark.docker, pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -69,7 +69,7 @@ def test_two_workers_tell_row_by_row_what_one_core_tells(profile, captures):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     here = subprocess.run(
         [
-            *(sys.executable, "-m", "harness", "analyze"),
+            *(sys.executable, "-m", "windtunnel.harness", "analyze"),
             *(str(captures / f"{CAPTURE}.pcap"), "--json"),
         ],
         cwd=REPOSITORY,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.documents import read_document
-from harness.artifact.run_dir import SuiteDir
-from harness.artifact.suite import Suite
-from harness.orchestrate.compose_file import REPOSITORY
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.documents import read_document
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.installation import ROOT as REPOSITORY
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
@@ -84,7 +84,7 @@ def test_wrong_arguments_reach_the_exit_code(project):
 def test_harness_on_the_machine_runs_a_scenario_in_containers(image, tmp_path):
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "harness", "run", SCENARIO),
+            *(sys.executable, "-m", "windtunnel.harness", "run", SCENARIO),
             *("--fidelity", "compose", "--out", str(tmp_path)),
         ],
         cwd=REPOSITORY,

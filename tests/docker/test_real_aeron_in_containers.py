@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.decision import DROP, read_decisions
-from harness.artifact.manifest import Manifest
-from harness.artifact.run_dir import RunDir
-from harness.orchestrate import privileges
-from harness.orchestrate.containers import CODE_IN_CONTAINER, RUNS_IN_CONTAINER
-from harness.orchestrate.runner import SuiteResult, run_suite
-from harness.orchestrate.subject import Pair, Subject
 from tests.netns import test_real_aeron
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.middlebox.decision import DROP, read_decisions
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.labs.containers import CODE_IN_CONTAINER, RUNS_IN_CONTAINER
+from windtunnel.harness.orchestrate.subjects.subject import Pair, Subject
+from windtunnel.harness.orchestrate.suite.runner import SuiteResult, run_suite
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = [pytest.mark.docker, pytest.mark.peer, pytest.mark.timeout(1800)]

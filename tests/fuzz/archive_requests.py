@@ -21,15 +21,15 @@ from pathlib import Path
 
 import pytest
 
-from driver.archive.protocol import replication, requests, responses
-from driver.archive.protocol.codec import encode
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.layout import BY_TEMPLATE_ID, Message
-from driver.archive.protocol.requests import ArchiveIdRequest
-from driver.archive.tool.program import main
 from tests.fuzz.world import resident_kib
-from tests.unit.driver.archive.running.own_archive import Ok, Talker, own_archive
-from tests.unit.driver.archive.running.own_stream import FRAME, IPC, STREAM, Reader, message
+from tests.unit.driver.archive.server.own_archive import Ok, Talker, own_archive
+from tests.unit.driver.archive.server.own_stream import FRAME, IPC, STREAM, Reader, message
+from windtunnel.driver.archive.protocol import replication, requests, responses
+from windtunnel.driver.archive.protocol.codec import encode
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.layout import BY_TEMPLATE_ID, Message
+from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest
+from windtunnel.driver.archive.tool.program import main
 
 EPOCH = 10_000
 HOSTILE_SHARE = 5

@@ -17,34 +17,34 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.base.atomics import put_i32, put_i64
-from driver.cnc import broadcast, ring_buffer
-from driver.cnc.cnc_file import open_existing
-from driver.cnc.error_log import read_errors
-from driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
-from driver.command.codec import COMMANDS, decode_response
-from driver.command.command_type import CommandType
-from driver.command.counter import AddCounter, AddStaticCounter, RemoveCounter
-from driver.command.destination import (
+from tests.fuzz import mutation
+from tests.fuzz.streams import KINDS, Kind
+from tests.fuzz.world import MS, World, resident_kib, world
+from windtunnel.driver.base.atomics import put_i32, put_i64
+from windtunnel.driver.cnc import broadcast, ring_buffer
+from windtunnel.driver.cnc.cnc_file import open_existing
+from windtunnel.driver.cnc.error_log import read_errors
+from windtunnel.driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
+from windtunnel.driver.command.codec import COMMANDS, decode_response
+from windtunnel.driver.command.command_type import CommandType
+from windtunnel.driver.command.counter import AddCounter, AddStaticCounter, RemoveCounter
+from windtunnel.driver.command.destination import (
     AddDestination,
     AddReceiveDestination,
     RemoveDestination,
     RemoveDestinationById,
     RemoveReceiveDestination,
 )
-from driver.command.driver import TerminateDriver
-from driver.command.image import RejectImage
-from driver.command.publication import (
+from windtunnel.driver.command.driver import TerminateDriver
+from windtunnel.driver.command.image import RejectImage
+from windtunnel.driver.command.publication import (
     AddExclusivePublication,
     AddPublication,
     GetNextAvailableSessionId,
     RemovePublication,
 )
-from driver.command.response import ErrorResponse
-from driver.command.subscription import AddSubscription, RemoveSubscription
-from tests.fuzz import mutation
-from tests.fuzz.streams import KINDS, Kind
-from tests.fuzz.world import MS, World, resident_kib, world
+from windtunnel.driver.command.response import ErrorResponse
+from windtunnel.driver.command.subscription import AddSubscription, RemoveSubscription
 
 EPOCH = 20_000
 HOSTILE_CLIENTS = 12

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.client import Aeron, ClientContext
-from driver.cnc import ring_buffer
-from driver.cnc.cnc_file import open_existing
-from driver.command.publication import AddPublication
 from tests.peer.ports import free_ports
+from windtunnel.driver.client import Aeron, ClientContext
+from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.cnc.cnc_file import open_existing
+from windtunnel.driver.command.publication import AddPublication
 
 STREAM, COUNTER_TYPE = 7, 1102
 STEPS = 16

@@ -7,8 +7,17 @@ The judgement is made here once more, on its own offsets, so that a door of the 
 much through is not excused by itself. All chance comes from `rng`, int64[2].
 """
 
-from driver.base.atomics import copy, get_i32, get_i64, get_u8, get_u16, put_i32, put_i64, put_u8
-from driver.base.jit import kernel
+from windtunnel.driver.base.atomics import (
+    copy,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u16,
+    put_i32,
+    put_i64,
+    put_u8,
+)
+from windtunnel.driver.kernels.jit import kernel
 
 ROOM = 65_507
 """The longest UDP datagram."""

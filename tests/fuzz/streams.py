@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from driver.client import FragmentAssembler
-from driver.client.aeron import Aeron
+from windtunnel.driver.client import FragmentAssembler
+from windtunnel.driver.client.aeron import Aeron
 
 NUMBER = struct.Struct("<Q")
 STAMPS = 16

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from driver.archive.protocol.codec import encode
-from driver.base.jit import JIT_DISABLED
 from tests.fuzz import archive_requests
 from tests.fuzz.archive_requests import ANY, any_request, damaged
+from windtunnel.driver.archive.protocol.codec import encode
+from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 COUNT = 200 if JIT_DISABLED else 2_500
 

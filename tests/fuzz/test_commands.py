@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from driver.base.jit import JIT_DISABLED
-from driver.cnc import broadcast
-from driver.command.response import ErrorResponse, OperationSuccess
 from tests.fuzz import commands
+from windtunnel.driver.cnc import broadcast
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
+from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 COUNT = 300 if JIT_DISABLED else 12_000
 

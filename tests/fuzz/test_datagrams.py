@@ -6,14 +6,14 @@
 import numpy as np
 import pytest
 
-from driver.base.jit import JIT_DISABLED
-from driver.cnc import counters
-from driver.media import link
 from tests.fuzz import air as weather
 from tests.fuzz import datagrams, mutation
 from tests.fuzz.streams import KINDS
 from tests.fuzz.world import MS, world
 from tests.naive import wire
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.driver.media import link
 
 COUNT = 500 if JIT_DISABLED else 200_000
 UNICAST = tuple(kind for kind in KINDS if kind.name == "unicast")

@@ -5,12 +5,12 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from driver.base.jit import JIT_DISABLED
-from driver.client import Aeron, ClientContext, DriverTimeoutError
 from tests.fuzz.doomed_client import STEPS
 from tests.peer.ports import free_port
 from tests.peer.processes import process
 from tests.peer.streams import until
+from windtunnel.driver.client import Aeron, ClientContext, DriverTimeoutError
+from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="kernels without the JIT are too slow for it")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from driver.base.jit import JIT_DISABLED
 from tests.fuzz import shared_memory
+from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
 @pytest.mark.parametrize("seed", [20263, 20264])

@@ -14,20 +14,20 @@ from unittest.mock import patch
 
 import numpy as np
 
-from driver.base import system
-from driver.base.clock import ManualClock
-from driver.channel.resolver import UnknownHostError
-from driver.client import ClientContext
-from driver.client.aeron import Aeron
-from driver.cnc.counters_reader import CountersReader
-from driver.media import link
-from driver.media.channel_sockets import LinkSockets
-from driver.media.name_resolver import SystemResolver, numeric_address
-from driver.media_driver.context import INVOKER, MIB, Context
-from driver.media_driver.media_driver import MediaDriver
 from tests.fuzz import air as weather
 from tests.fuzz.streams import KINDS, Kind, Stream
 from tests.unit.driver.media_driver.invoked_driver import HOST, MS
+from windtunnel.driver.base import system
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.client import ClientContext
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.media import link
+from windtunnel.driver.media.channel_sockets import LinkSockets
+from windtunnel.driver.media.name_resolver import SystemResolver, numeric_address
+from windtunnel.driver.media_driver.context import INVOKER, MIB, Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
 
 MAILBOXES = 96
 SESSION_LIMIT = 12

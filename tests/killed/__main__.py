@@ -24,8 +24,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.orchestrate import state
-from harness.orchestrate.clean import NAMESPACE_FOLDER
+from windtunnel.harness.orchestrate.teardown import state
+from windtunnel.harness.orchestrate.teardown.clean import NAMESPACE_FOLDER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIO = "matrix/clean"
@@ -67,7 +67,7 @@ class Outcome:
 
 def command(out: Path, fidelity: str) -> list[str]:
     return [
-        *(sys.executable, "-m", "harness", "run", SCENARIO),
+        *(sys.executable, "-m", "windtunnel.harness", "run", SCENARIO),
         *("--fidelity", fidelity, "--out", str(out)),
     ]
 
@@ -118,7 +118,7 @@ def left_of(out: Path, tokens: set[str], mark: str) -> list[str]:
 def containers_left(fidelity: str) -> list[str]:
     if fidelity != "compose":
         return []
-    from harness.orchestrate import containers
+    from windtunnel.harness.orchestrate.labs import containers
 
     return [f"would still remove {line}" for line in containers.remove_left_overs()]
 
@@ -141,7 +141,7 @@ def one_moment(out: Path, fidelity: str, after_s: float) -> Outcome:
         time.sleep(0.05)
     next_code = follower.wait(RUN_S)
     cleaned = subprocess.run(
-        [sys.executable, "-m", "harness", "clean", "--out", str(out)],
+        [sys.executable, "-m", "windtunnel.harness", "clean", "--out", str(out)],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 from itertools import count
 
-from harness.scenario.fault_case import CountCase
+from windtunnel.harness.scenario.resolved.fault_case import CountCase
 
 WORD = 1 << 32
 BILLION = 10**9

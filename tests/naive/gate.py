@@ -1,8 +1,8 @@
 """A gate for threads that must truly run at the same time: each waits until all have arrived."""
 
-from driver.base import system
-from driver.base.atomics import get_i64_acquire, put_i64_release
-from driver.base.jit import kernel
+from windtunnel.driver.base import system
+from windtunnel.driver.base.atomics import get_i64_acquire, put_i64_release
+from windtunnel.driver.kernels.jit import kernel
 
 WAITS_MAX = 1_000_000
 

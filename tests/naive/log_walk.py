@@ -2,7 +2,7 @@
 
 import struct
 
-from harness.dissect import log_walk
+from windtunnel.harness.dissect.driver_files import log_walk
 
 
 def compare_logs(publication: bytes, image: bytes, start: int, end: int):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from harness.scenario.units import BILLION
+from windtunnel.harness.scenario.schema.units import BILLION
 
 
 def losses_of(loss, chance):

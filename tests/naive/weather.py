@@ -2,8 +2,8 @@
 
 from statistics import NormalDist
 
-from harness.middlebox.prf import philox
-from harness.scenario.units import BILLION
+from windtunnel.harness.middlebox.engine.prf import philox
+from windtunnel.harness.scenario.schema.units import BILLION
 
 _ONE = 1 << 32
 _TAG = 0x77 << 24

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.application import SubscriberFacts
-from harness.artifact.recording import RecorderFacts
-from harness.artifact.run_dir import SuiteDir
-from harness.orchestrate import privileges
-from harness.orchestrate.peers import pair
-from harness.orchestrate.runner import run_suite
-from harness.verdict.judge import judge
-from harness.verdict.outcome import Outcome
-from harness.verdict.recording import EQUAL
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.artifact.host.recording import RecorderFacts
+from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.subjects.peers import pair
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+from windtunnel.harness.verdict.checks.archive.recording import EQUAL
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
 
 pytestmark = [
     pytest.mark.netns,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.calibration import throughput
-from harness.calibration.plan import impairments
-from harness.calibration.rounds import calibrate
-from harness.orchestrate import privileges
+from windtunnel.harness.calibration import throughput
+from windtunnel.harness.calibration.plan import impairments
+from windtunnel.harness.calibration.rounds import calibrate
+from windtunnel.harness.orchestrate.labs import privileges
 
 pytestmark = [
     pytest.mark.netns,

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from harness.artifact.host_facts import CaptureFacts
-from harness.capture import sniffer
-from harness.orchestrate import privileges
-from harness.orchestrate.watch import Watched, wait_until_ready
 from tests.netns.test_namespaces import WAIT_S, lab, say, wait_for  # noqa: F401
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts
+from windtunnel.harness.capture import sniffer
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.processes.watch import Watched, wait_until_ready
 
 pytestmark = [
     pytest.mark.netns,

@@ -9,11 +9,11 @@ import re
 
 import pytest
 
-from harness.artifact.run_dir import RunDir
-from harness.orchestrate import privileges
-from harness.orchestrate.runner import run_suite
 from tests.sim.simulated import SCENARIOS
 from tests.stand_ins.checked_fates import check_inferred_fates, check_joined_fates
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 pytestmark = [
     pytest.mark.netns,

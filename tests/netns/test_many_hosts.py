@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.decision import read_decisions
-from harness.artifact.ledger import Ledger
-from harness.artifact.run_dir import SuiteDir
-from harness.orchestrate import privileges
-from harness.orchestrate.runner import run_suite
-from harness.verdict.judge import judge
-from harness.verdict.outcome import Outcome
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.middlebox.decision import read_decisions
+from windtunnel.harness.artifact.middlebox.ledger import Ledger
+from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
 
 pytestmark = [
     pytest.mark.netns,

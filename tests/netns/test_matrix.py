@@ -11,15 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.artifact.decision import read_decisions
-from harness.artifact.matrix import Matrix
-from harness.artifact.run_dir import MatrixDir, RunDir
-from harness.artifact.suite import Suite
-from harness.orchestrate import clean, privileges
-from harness.orchestrate.runner import SuiteResult, run_suite
-from harness.topology import addressing
 from tests.netns.test_real_aeron import REPOSITORY, SCENARIO
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.middlebox.decision import read_decisions
+from windtunnel.harness.artifact.run.matrix import Matrix
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.suite.runner import SuiteResult, run_suite
+from windtunnel.harness.orchestrate.teardown import clean
+from windtunnel.harness.topology import addressing
 
 pytestmark = [
     pytest.mark.netns,
@@ -86,7 +87,7 @@ def overlap(result: SuiteResult) -> bool:
 def started(tmp_path):
     """`windtunnel matrix` in the middle of two runs that would take long, and its folder."""
     file = scenario(tmp_path, "1GiB")
-    argv = [sys.executable, "-m", "harness", "matrix", str(file), "--fidelity", "netns"]
+    argv = [sys.executable, "-m", "windtunnel.harness", "matrix", str(file), "--fidelity", "netns"]
     argv += ["--publishers", "ours", "--subscribers", "ours", "--seeds", "3", "--jobs", "2"]
     argv += ["--out", str(tmp_path / "runs")]
     harness = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE)

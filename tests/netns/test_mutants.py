@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from harness.exam.child_run import RUN_LIMIT_S, make_run
-from harness.exam.mutant import by_name
-from harness.orchestrate import privileges
+from windtunnel.harness.exam.child_run import RUN_LIMIT_S, make_run
+from windtunnel.harness.exam.mutant import by_name
+from windtunnel.harness.orchestrate.labs import privileges
 
 pytestmark = [
     pytest.mark.netns,

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.orchestrate import clean, privileges, state
-from harness.orchestrate.lab import MID, LabError
-from harness.orchestrate.namespaces import NetnsLab
-from harness.topology import model
+from windtunnel.harness.orchestrate.lab import MID, LabError
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.labs.namespaces import NetnsLab
+from windtunnel.harness.orchestrate.teardown import clean, state
+from windtunnel.harness.topology import model
 
 pytestmark = [
     pytest.mark.netns,
@@ -165,8 +166,8 @@ def test_two_labs_live_side_by_side(tmp_path):
 HARNESS = """
 import sys, time
 from pathlib import Path
-from harness.orchestrate.namespaces import NetnsLab
-from harness.topology import model
+from windtunnel.harness.orchestrate.labs.namespaces import NetnsLab
+from windtunnel.harness.topology import model
 folder = Path(sys.argv[1])
 lab = NetnsLab(model.build(f"{folder} killed", ["a", "b"], ("a", "b")), folder / ".lab")
 lab.up()
@@ -231,9 +232,9 @@ def test_cleaning_removes_what_a_harness_and_its_keeper_left(harness, tmp_path, 
 ORDINARY_USER = """
 import os, sys
 from pathlib import Path
-from harness.orchestrate import privileges
-from harness.orchestrate.namespaces import NetnsLab
-from harness.topology import model
+from windtunnel.harness.orchestrate import privileges
+from windtunnel.harness.orchestrate.labs.namespaces import NetnsLab
+from windtunnel.harness.topology import model
 print("had none" if privileges.missing() else "has all", flush=True)
 privileges.acquire()
 folder = Path(sys.argv[1])
@@ -266,7 +267,7 @@ def test_the_record_is_written_before_anything_is_made(tmp_path, monkeypatch):
         seen.append(state.load(tmp_path / ".lab" / f"{lab.state.token}.json"))
         raise LabError("no more")
 
-    monkeypatch.setattr("harness.orchestrate.namespaces.process.run", refuse)
+    monkeypatch.setattr("windtunnel.harness.orchestrate.labs.namespaces.process.run", refuse)
     with pytest.raises(LabError, match="no more"):
         lab.up()
     assert seen == [lab.state]

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.manifest import Manifest
-from harness.artifact.run_dir import RunDir
-from harness.orchestrate import peers, privileges
-from harness.orchestrate.runner import SuiteResult, run_suite
 from tests.netns.test_real_aeron import SCENARIO
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.subjects import peers
+from windtunnel.harness.orchestrate.suite.runner import SuiteResult, run_suite
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = [
@@ -24,7 +25,7 @@ pytestmark = [
 
 # Stands in for a driver of another make: takes what it is told in the way of the one it replaces.
 AERONMD = f"""#!/bin/sh
-exec {shlex.quote(sys.executable)} -m harness.bench.c_driver "$@"
+exec {shlex.quote(sys.executable)} -m windtunnel.harness.bench.c_driver "$@"
 """
 JAVA = f"""#!/bin/sh
 for word in "$@"; do
@@ -33,7 +34,7 @@ for word in "$@"; do
 done
 [ "$last" = io.aeron.driver.MediaDriver ] || exit 1
 export AERON_DIR AERON_THREADING_MODE=SHARED
-exec {shlex.quote(sys.executable)} -m harness.bench.c_driver
+exec {shlex.quote(sys.executable)} -m windtunnel.harness.bench.c_driver
 """
 
 
@@ -70,7 +71,7 @@ def test_a_driver_is_started_by_its_path(tmp_path):
     path = program(tmp_path / "my aeronmd", AERONMD)
     result, folder = make_run(tmp_path, f"aeronmd:{path}", "ours")
     assert [run.outcome for run in result.runs] == [assert_sound(folder.path).outcome]
-    assert "-m harness.bench.c_driver" not in folder.repro.read_text()
+    assert "-m windtunnel.harness.bench.c_driver" not in folder.repro.read_text()
     assert f"'aeronmd:{path}'" in folder.repro.read_text()
 
 

@@ -11,18 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.artifact.counter_sample import read_counters, read_samples
-from harness.artifact.decision import DROP, read_decisions
-from harness.artifact.held_log import read_held_logs
-from harness.artifact.host_facts import CaptureFacts, SnmpFacts
-from harness.artifact.manifest import Manifest
-from harness.artifact.pressure import Pressure
-from harness.artifact.run_dir import RunDir, SuiteDir
-from harness.orchestrate import clean, privileges
-from harness.orchestrate.runner import SuiteResult, run_suite
-from harness.orchestrate.subject import DIRECTORY, PYTHON, Pair, Subject
-from harness.topology import addressing
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.host.counter_sample import read_counters, read_samples
+from windtunnel.harness.artifact.host.held_log import read_held_logs
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts, SnmpFacts
+from windtunnel.harness.artifact.host.pressure import Pressure
+from windtunnel.harness.artifact.middlebox.decision import DROP, read_decisions
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.subjects.subject import DIRECTORY, PYTHON, Pair, Subject
+from windtunnel.harness.orchestrate.suite.runner import SuiteResult, run_suite
+from windtunnel.harness.orchestrate.teardown import clean
+from windtunnel.harness.topology import addressing
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = [

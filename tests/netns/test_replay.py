@@ -5,13 +5,13 @@ import json
 import pytest
 import yaml
 
-from harness.artifact.decision import NO_POSITION, read_decisions
-from harness.artifact.manifest import Manifest
-from harness.artifact.run_dir import RunDir
-from harness.cli.root import main
-from harness.orchestrate import privileges
-from harness.orchestrate.runner import run_suite
 from tests.unit.harness.replay.test_rules import DOCUMENT, rule
+from windtunnel.harness.artifact.middlebox.decision import NO_POSITION, read_decisions
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.cli.root import main
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 pytestmark = [
     pytest.mark.netns,

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.orchestrate.runner import run_suite
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIO = REPOSITORY / "scenarios" / "loss" / "reliable-2pct.yaml"

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.artifact.decision import DROP, NO_POSITION
-from harness.artifact.frame_class import CODES
-from harness.middlebox import engine as rules_engine
-from harness.middlebox.outbox import COUNT, empty
-from harness.middlebox.report import link_account
-from harness.middlebox.rules import CLASSES
-from harness.middlebox.state import BATCH_MAX, DECISIONS, make_engine
-from harness.middlebox.waiting import NEVER, next_due_ns
-from harness.scenario.case import Case, HostCase, Payload, TrafficCase
+from windtunnel.harness.artifact.middlebox.decision import DROP, NO_POSITION
+from windtunnel.harness.artifact.middlebox.frame_class import CODES
+from windtunnel.harness.middlebox.engine import engine as rules_engine
+from windtunnel.harness.middlebox.engine.held_frames import NEVER, next_due_ns
+from windtunnel.harness.middlebox.engine.outbox import COUNT, empty
+from windtunnel.harness.middlebox.engine.state import BATCH_MAX, DECISIONS, make_engine
+from windtunnel.harness.middlebox.relay.report import link_account
+from windtunnel.harness.middlebox.rules import CLASSES
+from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload, TrafficCase
 
 LOOPBACK = "127.0.0.1"
 TO_FAR, TO_NEAR = 0, 1

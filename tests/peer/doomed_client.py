@@ -6,7 +6,7 @@ python -m tests.peer.doomed_client DIRECTORY CHANNEL
 import sys
 import time
 
-from driver.client import Aeron
+from windtunnel.driver.client import Aeron
 
 STREAM_ID, COUNTER_TYPE = 1001, 1101
 

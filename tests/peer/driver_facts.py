@@ -1,7 +1,7 @@
 """What a driver's cnc file says of itself while it lives, read by the harness's tables."""
 
-from harness.dissect.cnc_file import map_cnc
-from harness.dissect.counter_key import SYSTEM, system_counter
+from windtunnel.harness.dissect.driver_files.cnc_file import map_cnc
+from windtunnel.harness.dissect.driver_files.counter_key import SYSTEM, system_counter
 
 RETRANSMITS_SENT, OVER_RUNS, ERRORS = 11, 13, 15
 

@@ -7,15 +7,15 @@ again for what is lost after a long delay, so that a NAK is nearly always the an
 import time
 from contextlib import ExitStack, contextmanager
 
-from driver.media_driver.context import SHARED, from_environment
-from driver.media_driver.media_driver import MediaDriver
-from harness.dissect import counter_key as counter
 from tests.peer.bad_link import TO_NEAR
 from tests.peer.driver_facts import DriverFacts
 from tests.peer.layouts import lay_out
 from tests.peer.processes import real_driver_process
 from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
 from tests.peer.weather import MTU
+from windtunnel.driver.media_driver.context import SHARED, from_environment
+from windtunnel.driver.media_driver.media_driver import MediaDriver
+from windtunnel.harness.dissect.driver_files import counter_key as counter
 
 NAK_DELAY_NS, NAK_DELAYS_A_RETRY = 500_000, 100
 NAK_BACKOFF_NS = 40_000_000

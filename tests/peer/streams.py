@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 
-from driver.client.aeron import Aeron
-from driver.client.assembler import FragmentAssembler
 from tests.peer.ports import free_port
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.image.assembler import FragmentAssembler
 
 STREAM_ID = 1001
 BEGIN, END = 0x80, 0x40

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from harness.bench.plan import BenchSettings
-from harness.bench.rounds import run_rounds
-from harness.bench.subject import c_version
+from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.rounds import run_rounds
+from windtunnel.harness.bench.subject import c_version
 
 pytestmark = [
     pytest.mark.peer,

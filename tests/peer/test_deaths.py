@@ -2,11 +2,11 @@
 
 import pytest
 
-from driver.client import Aeron, ClientContext, DriverTimeoutError
-from driver.logbuffer import publication_result as result
 from tests.peer.doomed_client import COUNTER_TYPE
 from tests.peer.processes import process, real_driver_process
 from tests.peer.streams import channel, until
+from windtunnel.driver.client import Aeron, ClientContext, DriverTimeoutError
+from windtunnel.driver.logbuffer import publication_result as result
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer

@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from driver.media_driver.context import SHARED, Context
-from driver.media_driver.media_driver import MediaDriver
 from tests.peer.ports import free_ports
 from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
+from windtunnel.driver.media_driver.context import SHARED, Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer

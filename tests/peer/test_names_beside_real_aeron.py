@@ -10,19 +10,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from driver.base.clock import SystemClock
-from driver.cnc.cnc_file import open_existing
-from driver.cnc.counters_reader import CountersReader
-from driver.media.name_resolver import SystemResolver
-from driver.media_driver.context import INVOKER, Context
-from driver.media_driver.name_resolution.driver_name_resolver import (
+from tests.peer.ports import free_port
+from tests.unit.driver.media_driver.name_resolution.rig import MS, CounterFile
+from windtunnel.driver.base.clock import SystemClock
+from windtunnel.driver.cnc.cnc_file import open_existing
+from windtunnel.driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.media.name_resolver import SystemResolver
+from windtunnel.driver.media_driver.context import INVOKER, Context
+from windtunnel.driver.media_driver.name_resolution.driver_name_resolver import (
     BOOTSTRAP_NEIGHBOR,
     CACHE_ENTRIES,
     NEIGHBORS,
 )
-from driver.media_driver.name_resolution.suppliers import make_name_resolver
-from tests.peer.ports import free_port
-from tests.unit.driver.media_driver.name_resolution.rig import MS, CounterFile
+from windtunnel.driver.media_driver.name_resolution.suppliers import make_name_resolver
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer

@@ -6,7 +6,9 @@ import zlib
 import numpy as np
 import pytest
 
-from driver.client import (
+from tests.peer.streams import MESSAGES, STREAM_ID, channel, until
+from tests.unit.driver.client.compiled_handlers import count_bytes
+from windtunnel.driver.client import (
     Action,
     Aeron,
     ClientContext,
@@ -14,9 +16,7 @@ from driver.client import (
     RegistrationError,
     channel_status,
 )
-from driver.command.command_type import ErrorCode
-from tests.peer.streams import MESSAGES, STREAM_ID, channel, until
-from tests.unit.driver.client.compiled_handlers import count_bytes
+from windtunnel.driver.command.command_type import ErrorCode
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer

@@ -9,13 +9,13 @@ they must agree, and the frames that were lost must be those that the seed names
 
 import pytest
 
-from harness.dissect import counter_key as counter
 from tests.peer.bad_link import TO_FAR
 from tests.peer.driver_facts import ERRORS, OVER_RUNS, RETRANSMITS_SENT
 from tests.peer.layouts import KINDS, TERM_LENGTH
 from tests.peer.passage import NAK_BACKOFF_NS, NAK_DELAY_NS, NAK_DELAYS_A_RETRY, passage
 from tests.peer.streams import MESSAGES
 from tests.peer.weather import BAD, data_bytes, expected_losses
+from windtunnel.harness.dissect.driver_files import counter_key as counter
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer

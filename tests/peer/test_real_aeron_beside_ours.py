@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from driver.media_driver.context import SHARED, Context
-from driver.media_driver.media_driver import MediaDriver
-from harness.dissect.cnc_file import map_cnc
-from harness.dissect.counter_key import RECEIVER_POSITION
 from tests.peer.streams import MESSAGES, OurEnd, RealEnd, exchange
+from windtunnel.driver.media_driver.context import SHARED, Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
+from windtunnel.harness.dissect.driver_files.cnc_file import map_cnc
+from windtunnel.harness.dissect.driver_files.counter_key import RECEIVER_POSITION
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.dissect.cnc_file import map_cnc
 from tests.peer.ports import free_port
 from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
 from tests.peer.test_real_aeron_beside_ours import ends, our_driver, real_driver
+from windtunnel.harness.dissect.driver_files.cnc_file import map_cnc
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from driver.media_driver.context import SHARED, Context
-from driver.media_driver.media_driver import MediaDriver
 from tests.peer.streams import STREAM_ID, OurEnd, RealEnd, channel, until
+from windtunnel.driver.media_driver.context import SHARED, Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
 
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer
@@ -37,7 +37,7 @@ DRIVERS = {"ours": our_driver, "real": real_driver}
 
 def tool(*arguments):
     """What a tool says as JSON, in a process of its own, as a user would start it."""
-    command = [sys.executable, "-m", "harness", *map(str, arguments)]
+    command = [sys.executable, "-m", "windtunnel.harness", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout) if "--json" in arguments else done.stdout
@@ -156,7 +156,7 @@ def test_a_request_to_end_leaves_a_driver_that_denies_it_in_order(tmp_path, driv
         assert tool("errors", "--json", "--dir", directory)["errors"] == []
         assert tool("driver-info", "--json", "--dir", directory)["state"] == "alive"
     closed = subprocess.run(
-        [sys.executable, "-m", "harness", "driver-info", "--dir", str(directory)],
+        [sys.executable, "-m", "windtunnel.harness", "driver-info", "--dir", str(directory)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert closed.returncode == 1

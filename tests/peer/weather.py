@@ -4,16 +4,16 @@ The first rule decides about loss, by the position of a frame alone. Positions f
 messages, the MTU and the term length, whichever driver writes them.
 """
 
-from harness.artifact.frame_class import DATA, NAMES, PAD
-from harness.middlebox.prf import DRAW_BITS
-from harness.middlebox.rules import CLASSES
-from harness.scenario.fault_case import FaultCase
-from harness.scenario.units import BILLION
 from tests.naive.expected_log import write_log
 from tests.naive.fault_rules import draw
 from tests.peer.bad_link import TO_FAR
 from tests.peer.layouts import TERM_LENGTH
 from tests.peer.streams import MESSAGES
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAMES, PAD
+from windtunnel.harness.middlebox.engine.prf import DRAW_BITS
+from windtunnel.harness.middlebox.rules import CLASSES
+from windtunnel.harness.scenario.resolved.fault_case import FaultCase
+from windtunnel.harness.scenario.schema.units import BILLION
 
 MTU = 1_408
 SHARE_PPB = BILLION // 20

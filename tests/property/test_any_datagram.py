@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.wire import data, error, header, nak, resolution, setup, status_message
 from tests.naive import wire
+from windtunnel.driver.wire import data, error, header, nak, resolution, setup, status_message
 
 TERM_LENGTH = 65536
 I32 = st.integers(-(1 << 31), (1 << 31) - 1)

@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driver.base.arith import I32_MAX, wrap_i32
-from driver.logbuffer import appender, cleaner, descriptor
-from driver.logbuffer import publication_result as result
-from driver.logbuffer.parameters import LogParameters, initialise
 from tests.naive import publication as naive
+from windtunnel.driver.base.arith import I32_MAX, wrap_i32
+from windtunnel.driver.logbuffer import appender, cleaner, descriptor
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
 TERM_LENGTH = 65536
 META = 3 * TERM_LENGTH

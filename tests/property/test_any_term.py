@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.logbuffer import (
+from tests.naive import term as naive
+from windtunnel.driver.logbuffer import (
     cleaner,
     descriptor,
     gap_filler,
@@ -16,8 +17,7 @@ from driver.logbuffer import (
     scanner,
     unblocker,
 )
-from driver.logbuffer.parameters import LogParameters, initialise
-from tests.naive import term as naive
+from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
 # The kernels take any term length; a short one lets every frame meet an edge.
 TERM_LENGTH = 1024

@@ -12,8 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness.orchestrate.subject import SABOTAGES
 from tests.scenarios.fault_classes import Row, rows
+from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOUND = ("PASS", "INCONCLUSIVE")
@@ -21,7 +21,15 @@ SOUND = ("PASS", "INCONCLUSIVE")
 
 def outcome_of(row: Row, out: str, *more: str) -> tuple[str, str]:
     """What a run of a class's scenario came to, and why."""
-    argv = [sys.executable, "-m", "harness", "run", str(row.scenario), "--fidelity", "netns"]
+    argv = [
+        sys.executable,
+        "-m",
+        "windtunnel.harness",
+        "run",
+        str(row.scenario),
+        "--fidelity",
+        "netns",
+    ]
     argv += ["--json", "--out", out, *more]
     argv += ["--backend", row.backend] if row.backend else []
     done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=False)

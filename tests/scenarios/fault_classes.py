@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from harness.scenario.case import Case
-from harness.scenario.fault_case import FaultCase
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.fault_case import FaultCase
 
 FILE = Path(__file__).with_name("fault_classes.yaml")
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from harness.exam.mutant import load_all
-from harness.orchestrate.subject import SABOTAGES
 from tests.scenarios.fault_classes import is_shown, rows
 from tests.scenarios.test_scenario_files import FOLDER, case_of
+from windtunnel.harness.exam.mutant import load_all
+from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
 
 ROWS = rows()
 CLASSES = {"loss": 14, "order": 5, "copies": 4, "damage": 4, "forgery": 4, "path": 4, "host": 2}

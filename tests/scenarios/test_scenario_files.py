@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from driver.logbuffer.frame import HEADER_LENGTH
-from driver.logbuffer.tail import framed_length
-from harness.scenario.case import Payload, resolve
-from harness.scenario.channel import parse_channel
-from harness.scenario.explain import WINDOW_DEFAULT
-from harness.scenario.loader import load_scenario
-from harness.verdict.registry import CHECKS
+from windtunnel.driver.logbuffer.frame import HEADER_LENGTH
+from windtunnel.driver.logbuffer.tail import framed_length
+from windtunnel.harness.scenario.explain.explain import WINDOW_DEFAULT
+from windtunnel.harness.scenario.loader import load_scenario
+from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.registry import CHECKS
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = sorted(FOLDER.rglob("*.yaml"))

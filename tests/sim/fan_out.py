@@ -12,19 +12,19 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.channel.socket_address import SocketAddress, write_name
-from driver.cnc import counters
-from driver.media import link
-from driver.media_driver import (
-    conductor_state,
+from tests.sim.stream_pair import MS, SLOT, SND_POS, SUB_POS, TO_RECEIVER, TO_SENDER, StreamPair
+from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.media import link
+from windtunnel.driver.media_driver.conductor import conductor_state
+from windtunnel.driver.media_driver.conductor.endpoints.send_channel_endpoints import name_words
+from windtunnel.driver.media_driver.receiver import receiver
+from windtunnel.driver.media_driver.sender import (
     flow_control,
     network_publication,
-    receiver,
     sender,
     sender_state,
 )
-from driver.media_driver.send_channel_endpoints import name_words
-from tests.sim.stream_pair import MS, SLOT, SND_POS, SUB_POS, TO_RECEIVER, TO_SENDER, StreamPair
 
 FIRST_PORT = 20_002
 Weather = Callable[[int, int, np.ndarray], list[np.ndarray]]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.artifact.run_dir import RunDir
-from harness.artifact.simulation import Simulation
-from harness.orchestrate.runner import RunResult, run_suite
-from harness.scenario.case import Payload, resolve
-from harness.scenario.loader import load_scenario
+from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.suite.runner import RunSummary, run_suite
+from windtunnel.harness.scenario.loader import load_scenario
+from windtunnel.harness.scenario.resolved.case import Payload, resolve
 
 REPOSITORY = Path(__file__).parents[2]
 SCENARIOS = REPOSITORY / "scenarios"
@@ -41,7 +41,7 @@ def run(scenario: Path, folder: Path, **options):
     return result
 
 
-def run_all(names: Sequence[str], folder: Path) -> dict[str, RunResult]:
+def run_all(names: Sequence[str], folder: Path) -> dict[str, RunSummary]:
     """Make and judge one run of each of these scenarios, two at a time. Returns results by name."""
     files = [SCENARIOS / f"{name}.yaml" for name in names]
     made = run_suite(files, fidelity="sim", out=folder, seeds=1, jobs=2)
@@ -71,7 +71,7 @@ def run_alone(scenario: Path, folder: Path, seed: int, hash_seed: str) -> Simula
     )
     subprocess.run(
         [
-            *(sys.executable, "-m", "harness.simulator", "run"),
+            *(sys.executable, "-m", "windtunnel.harness.simulator", "run"),
             *("--case", str(run_dir.case)),
             *("--out", str(folder)),
             *("--memory", str(folder / "memory")),

@@ -13,25 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.base.arith import bits_to_shift
-from driver.base.atomics import address_of
-from driver.channel.socket_address import SocketAddress, write_name
-from driver.cnc import counters
-from driver.logbuffer import appender, descriptor, reader
-from driver.logbuffer.log_buffer import LogBuffer
-from driver.logbuffer.parameters import LogParameters
-from driver.media import link
-from driver.media_driver import (
-    conductor_state,
-    dispatcher,
-    duty_cycle,
-    loss_report,
-    receiver,
-    receiver_state,
-    sender,
-    sender_state,
-)
-from driver.media_driver.subscriber_positions import PositionPool
+from windtunnel.driver.base.arith import bits_to_shift
+from windtunnel.driver.base.atomics import address_of
+from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.logbuffer import appender, descriptor, reader
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.logbuffer.parameters import LogParameters
+from windtunnel.driver.media import link
+from windtunnel.driver.media_driver.agent import duty_cycle
+from windtunnel.driver.media_driver.conductor import conductor_state
+from windtunnel.driver.media_driver.conductor.images.subscriber_positions import PositionPool
+from windtunnel.driver.media_driver.image import loss_report
+from windtunnel.driver.media_driver.receiver import dispatcher, receiver, receiver_state
+from windtunnel.driver.media_driver.sender import sender, sender_state
 
 MS = 1_000_000
 SESSION_ID, STREAM_ID, SLOT = 4711, 1001, 0
@@ -163,14 +158,14 @@ class StreamPair:
         self.tell(self.receiver.commands, receiver_state.ADD_INTEREST, 0, STREAM_ID, 0, 0)
 
     def tell(self, queue: np.ndarray, *words: int) -> None:
-        from driver.base import handoff
+        from windtunnel.driver.base import handoff
 
         record = handoff.make_record()
         record[: len(words)] = words
         assert handoff.put(queue, record)
 
     def _on_events(self) -> None:
-        from driver.base import handoff
+        from windtunnel.driver.base import handoff
 
         record = handoff.make_record()
         while handoff.take(self.receiver.events, record):

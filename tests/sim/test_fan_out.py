@@ -4,10 +4,11 @@ import random
 
 import pytest
 
-from driver.media_driver import destination_tracker, flow_control, system_counters
 from tests.sim.fan_out import FanOut
 from tests.sim.stream_pair import NAKS_OUT, RCV_POS, SUB_POS
 from tests.sim.test_stream_pair import MESSAGES, messages_of
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.sender import destination_tracker, flow_control
 
 MANUAL, DYNAMIC = destination_tracker.MANUAL, destination_tracker.DYNAMIC
 

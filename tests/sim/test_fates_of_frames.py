@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.run_dir import RunDir
-from harness.orchestrate.runner import run_suite
 from tests.sim.simulated import SCENARIOS
 from tests.stand_ins.checked_fates import check_inferred_fates, check_joined_fates
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 NAMES = (
     "loss/reliable-2pct",

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.media_driver import (
-    destination_tracker,
-    flow_control,
-    network_publication,
-    system_counters,
-)
 from tests.naive import wire
 from tests.sim.fan_out import FanOut
 from tests.sim.stream_pair import MS, SESSION_ID, SLOT, STREAM_ID, SUB_POS
 from tests.sim.test_stream_pair import messages_of
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.sender import (
+    destination_tracker,
+    flow_control,
+    network_publication,
+)
 
 WINDOW = 32_768
 TIMEOUT_NS = 400 * MS

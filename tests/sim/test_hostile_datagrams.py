@@ -8,9 +8,6 @@ import random
 import numpy as np
 import pytest
 
-from driver.base.jit import JIT_DISABLED
-from driver.cnc import counters
-from driver.media_driver import system_counters
 from tests.naive import wire
 from tests.sim.stream_pair import (
     HWM,
@@ -25,6 +22,9 @@ from tests.sim.stream_pair import (
     StreamPair,
     deliver_all,
 )
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.driver.media_driver.agent import system_counters
 
 TERM = 65_536
 ROUNDS = 3 if JIT_DISABLED else 120

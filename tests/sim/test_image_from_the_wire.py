@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from harness.artifact.counter_sample import read_counters, read_samples
-from harness.artifact.run_dir import RunDir
-from reports.analysis.analyze import analyze
 from tests.sim.simulated import run, shortened
+from windtunnel.harness.artifact.host.counter_sample import read_counters, read_samples
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.reports.analysis.analyze import analyze
 
 RECEIVER_HWM, RECEIVER_POSITION = 3, 4
 """Counter types of Aeron: rcv-hwm and rcv-pos."""

@@ -5,17 +5,17 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from driver.channel.socket_address import SocketAddress, write_name
-from driver.media import link
-from harness.middlebox.outbox import make_outbox
-from harness.middlebox.state import spread
-from harness.scenario.case import Case, HostCase, Payload
-from harness.scenario.link_case import LinkCase
-from harness.simulator.event_log import DATAGRAMS
-from harness.simulator.flight import ENVELOPE_LENGTH
-from harness.simulator.turns import ManyHosts
-from harness.simulator.world import open_world
-from harness.simulator.world_state import (
+from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.media import link
+from windtunnel.harness.middlebox.engine.outbox import make_outbox
+from windtunnel.harness.middlebox.engine.state import spread
+from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload
+from windtunnel.harness.scenario.resolved.link_case import LinkCase
+from windtunnel.harness.simulator.network.in_flight import ENVELOPE_LENGTH
+from windtunnel.harness.simulator.world.event_log import DATAGRAMS
+from windtunnel.harness.simulator.world.turns import ManyHosts
+from windtunnel.harness.simulator.world.world import open_world
+from windtunnel.harness.simulator.world.world_state import (
     COPIES,
     LONGEST,
     RECEIVED_FROM,

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from harness.exam.child_run import RUN_LIMIT_S, make_run
-from harness.exam.mutant import NONE, by_name
+from windtunnel.harness.exam.child_run import RUN_LIMIT_S, make_run
+from windtunnel.harness.exam.mutant import NONE, by_name
 
 # A process for each run; the first compiles the driver with all mutants in it, and others wait.
 pytestmark = pytest.mark.timeout(RUN_LIMIT_S + 300)

@@ -5,11 +5,6 @@ import random
 import numpy as np
 import pytest
 
-from driver.cnc import counters
-from driver.media import link
-from driver.media_driver import congestion_control, cubic, nak_delay, receiver_state
-from driver.media_driver import publication_image as image
-from driver.wire import frame_type, header
 from tests.sim.stream_pair import (
     HWM,
     MS,
@@ -22,6 +17,12 @@ from tests.sim.stream_pair import (
     StreamPair,
     fill,
 )
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.media import link
+from windtunnel.driver.media_driver.image import congestion_control, cubic, nak_delay
+from windtunnel.driver.media_driver.image import publication_image as image
+from windtunnel.driver.media_driver.receiver import receiver_state
+from windtunnel.driver.wire import frame_type, header
 
 MESSAGES = [bytes([i & 0xFF]) * (1 + (i * 7919) % 5000) for i in range(120)]
 MTU = 1408

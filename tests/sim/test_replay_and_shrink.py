@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.artifact.agreement import Agreement
-from harness.artifact.decision import read_decisions
-from harness.artifact.run_dir import RunDir
-from harness.cli.root import main
-from harness.orchestrate.order import Replayed
-from harness.orchestrate.runner import run_suite
-from harness.replay.from_capture import from_captures
 from tests.unit.harness.replay.test_rules import DOCUMENT
+from windtunnel.harness.artifact.middlebox.decision import read_decisions
+from windtunnel.harness.artifact.run.agreement import Agreement
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.cli.root import main
+from windtunnel.harness.orchestrate.run.run_spec import Replayed
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+from windtunnel.harness.replay.from_capture import from_captures
 
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(900)

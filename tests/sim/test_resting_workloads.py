@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.artifact.application import PublisherFacts, SubscriberFacts
-from harness.artifact.run_dir import RunDir
-from harness.workload.pacer import SLACK_NS
 from tests.sim.simulated import SCENARIOS, run
+from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.workload.pacer import SLACK_NS
 
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(400)

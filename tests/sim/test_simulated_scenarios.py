@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.artifact.host_event import read_happened
-from harness.artifact.manifest import Manifest
 from tests.sim.simulated import SCENARIOS, run, run_all, shortened
+from windtunnel.harness.artifact.host.host_event import read_happened
+from windtunnel.harness.artifact.run.manifest import Manifest
 
 WITH_TURNS_OF_THEIR_OWN = [
     "many/mdc-min-one-lossy",

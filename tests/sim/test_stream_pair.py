@@ -20,8 +20,8 @@ from stream_pair import (
     StreamPair,
 )
 
-from driver.media_driver import system_counters
-from driver.wire import frame_type, header
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.wire import frame_type, header
 
 MESSAGES = [bytes([i & 0xFF]) * (1 + (i * 7919) % 5000) for i in range(200)]
 

@@ -9,19 +9,18 @@ from pathlib import Path
 
 import pytest
 
-import harness.cli.swarm as command
-import harness.simulator.swarm
-from harness.artifact.run_dir import RunDir
-from harness.artifact.simulation import Simulation
-from harness.dissect.pcap import read_capture
-from harness.scenario.act import ACTIONS
-from harness.scenario.case import Case
-from harness.scenario.fault_case import FaultCase
-from harness.scenario.units import BILLION
-from harness.simulator.swarm import Order, Swarm, make_trial
-from harness.simulator.swarm_choice import Reader, choose
-from harness.simulator.trial import Trial
-from harness.simulator.trial_sabotage import SABOTAGES
+import windtunnel.harness.cli.runs.swarm as command
+from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.dissect.capture.pcap import read_capture
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.fault_case import FaultCase
+from windtunnel.harness.scenario.schema.act import ACTIONS
+from windtunnel.harness.scenario.schema.units import BILLION
+from windtunnel.harness.simulator.swarm.choice import Reader, choose
+from windtunnel.harness.simulator.swarm.swarm import Swarm, SwarmSpec, make_trial
+from windtunnel.harness.simulator.swarm.trial import Trial
+from windtunnel.harness.simulator.swarm.trial_sabotage import SABOTAGES
 
 REPOSITORY = Path(__file__).parents[2]
 SEEDS = 2_000
@@ -34,7 +33,7 @@ def swarm(tmp_path, *arguments):
     """The swarm as a process. Returns its exit code and the lines that it printed."""
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "harness.simulator", "swarm", "--json"),
+            *(sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"),
             *("--memory", str(tmp_path)),
             *arguments,
         ],
@@ -64,7 +63,7 @@ def is_alive(process: Path) -> bool:
 
 
 def test_a_swarm_that_is_killed_leaves_no_process(tmp_path):
-    command = [sys.executable, "-m", "harness.simulator", "swarm", "--json"]
+    command = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"]
     with subprocess.Popen(
         [*command, "--memory", str(tmp_path), "--seeds", "1000000", "--jobs", "2"],
         cwd=REPOSITORY,
@@ -83,8 +82,8 @@ def test_a_swarm_that_is_killed_leaves_no_process(tmp_path):
 
 
 def test_a_long_swarm_tells_how_far_it_has_come(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(harness.simulator.swarm, "TELL_S", 0)
-    order = Order(0, 2, 0.0, 1, 20, "", as_json=False, keep=None)
+    monkeypatch.setattr("windtunnel.harness.simulator.swarm.swarm.TELL_S", 0)
+    order = SwarmSpec(0, 2, 0.0, 1, 20, "", as_json=False, keep=None)
     Swarm(order, tmp_path).run()
     told = capsys.readouterr().err.splitlines()
     assert [line.split(" after ")[0] for line in told] == ["1 of 2 trials", "2 of 2 trials"]
@@ -196,7 +195,14 @@ def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
 def test_harm_is_told_with_the_command_that_repeats_it(tmp_path):
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "harness.simulator", "swarm", "--memory", str(tmp_path)),
+            *(
+                sys.executable,
+                "-m",
+                "windtunnel.harness.simulator",
+                "swarm",
+                "--memory",
+                str(tmp_path),
+            ),
             *("--seed", "3", "--seeds", "1", "--sabotage", "lying-counter"),
         ],
         cwd=REPOSITORY,

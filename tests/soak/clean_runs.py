@@ -14,8 +14,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from harness.orchestrate.runner import RunResult, run_suite
-from harness.scenario.loader import load_scenario
+from windtunnel.harness.orchestrate.suite.runner import RunSummary, run_suite
+from windtunnel.harness.scenario.loader import load_scenario
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIOS = REPOSITORY / "scenarios"
@@ -29,7 +29,7 @@ def scenario_files() -> list[Path]:
     return [file for file in files if FIDELITY in load_scenario(file).fidelity]
 
 
-def _round(files: list[Path], seed: int, jobs: int, out: Path) -> list[RunResult]:
+def _round(files: list[Path], seed: int, jobs: int, out: Path) -> list[RunSummary]:
     """Every scenario once; what did not pass stays on the disk."""
     result = run_suite(
         files, fidelity=FIDELITY, seed=seed, seeds=1, jobs=jobs, out=out, backend="relay"

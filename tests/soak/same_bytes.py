@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import cast
 
-from harness.artifact import decision
-from harness.artifact.run_dir import RunDir
-from harness.orchestrate import peers
-from harness.orchestrate.order import Fidelity
-from harness.orchestrate.runner import run_suite
+from windtunnel.harness.artifact.middlebox import decision
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.run.run_spec import Fidelity
+from windtunnel.harness.orchestrate.subjects import peers
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIO = REPOSITORY / "scenarios" / "matrix" / "loss.yaml"

@@ -15,10 +15,10 @@ import tempfile
 from pathlib import Path
 from typing import cast
 
-from harness.artifact.run_dir import RunDir
-from harness.orchestrate.order import Fidelity
-from harness.orchestrate.runner import run_suite
 from tests.soak.same_bytes import Lost, lost_ranges
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.run.run_spec import Fidelity
+from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIOS = REPOSITORY / "scenarios" / "matrix"

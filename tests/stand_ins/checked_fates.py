@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from harness.artifact.run_dir import RunDir
-from reports.analysis.analyze import Wanted, analyze
 from tests.stand_ins.labelled_run import UNTOUCHED, Label, labels
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.reports.analysis.analyze import AnalysisOptions, analyze
 
 ONE_POINT_SHARE = 0.999
 SENT_MIN = 1_000
@@ -15,7 +15,7 @@ SENT_MIN = 1_000
 
 def fates(folder: Path, *captures: Path) -> list[dict[str, Any]]:
     """The table of fates that captures tell."""
-    analyze([str(each) for each in captures], wanted=Wanted(fates_to=folder))
+    analyze([str(each) for each in captures], wanted=AnalysisOptions(fates_to=folder))
     return pq.read_table(folder).to_pylist()
 
 

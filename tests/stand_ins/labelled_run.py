@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.artifact.decision import ACTIONS, LINKS, read_decisions
-from harness.artifact.frame_class import POSITIONAL
-from harness.artifact.run_dir import RunDir
-from harness.scenario.case import Case
+from windtunnel.harness.artifact.middlebox.decision import ACTIONS, LINKS, read_decisions
+from windtunnel.harness.artifact.middlebox.frame_class import POSITIONAL
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.resolved.case import Case
 
 
 class Label(NamedTuple):

@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.orchestrate import subject
-from harness.orchestrate.lab import LabError
-from harness.orchestrate.process import LocalProcess
-from harness.orchestrate.subject import Subject
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.processes.process import LocalProcess
+from windtunnel.harness.orchestrate.subjects import subject
+from windtunnel.harness.orchestrate.subjects.subject import Subject
 
 
 def saying(words: str) -> str:
@@ -129,4 +129,6 @@ def install(monkeypatch, programs: str) -> None:
     for name, role in (("relay_command", "relay"), ("sampler_command", "sampler")):
         monkeypatch.setattr(subject, name, lambda *_, _role=role, **__: script(programs, _role))
     monkeypatch.setattr(subject, "sabotage_arguments", lambda role, sabotage: [])
-    monkeypatch.setattr("harness.capture.sniffer.command", lambda *_: script(programs, "capture"))
+    monkeypatch.setattr(
+        "windtunnel.harness.capture.sniffer.command", lambda *_: script(programs, "capture")
+    )

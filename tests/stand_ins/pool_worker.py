@@ -11,9 +11,9 @@ import sys
 import time
 from multiprocessing.connection import Connection
 
-from harness.orchestrate.cancel import Cancellation, Cancelled
-from harness.orchestrate.event import RunEvent
-from harness.orchestrate.one_run import CANCELLED, Made
+from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
+from windtunnel.harness.orchestrate.event import RunEvent
+from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 
 WAIT_S = 60.0
 
@@ -30,9 +30,9 @@ def main() -> int:
                     os.abort()
                 time.sleep(WAIT_S if word == "wait" else 0)
             except Cancelled:
-                connection.send(Made(CANCELLED, "told to end", 1, 2))
+                connection.send(RunResult(CANCELLED, "told to end", 1, 2))
                 raise
-            connection.send(Made("PASS", word, 1, 2))
+            connection.send(RunResult("PASS", word, 1, 2))
     return 0
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 import pyaeron
 
-from harness.artifact.application import PublisherFacts, SubscriberFacts
-from harness.artifact.delivery import DELIVERY
-from harness.artifact.offer import OFFER
-from harness.artifact.plan import message_bytes, plan
-from harness.artifact.run_dir import HostDir
-from harness.scenario.case import Case, TrafficCase
+from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.host.delivery import DELIVERY
+from windtunnel.harness.artifact.host.offer import OFFER
+from windtunnel.harness.artifact.run.plan import message_bytes, plan
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
 TELL_S = 0.1
 IDLE_S = 0.0002

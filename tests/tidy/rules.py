@@ -14,27 +14,28 @@ COLUMNS_MAX = 100
 MODULE_HOMES = {
     "numba": (
         "driver/base/",
-        "harness/exam/switch.py",
-        "harness/kernel.py",
-        "harness/simulator/keeping_states.py",
+        "driver/kernels/",
+        "harness/exam/mutation_switch.py",
+        "harness/simulator/world/saved_states.py",
         "harness/inspect/compare_and_swap.py",
-        "harness/middlebox/libc.py",
+        "harness/middlebox/relay/libc.py",
         "tests/",
     ),
     "llvmlite": (
         "driver/base/",
-        "harness/exam/switch.py",
-        "harness/orchestrate/at_hand.py",
+        "driver/kernels/",
+        "harness/exam/mutation_switch.py",
+        "harness/orchestrate/precompile/precompile.py",
         "tests/",
     ),
     "mmap": ("driver/base/mapping.py", "tests/"),
     "subprocess": (
-        "driver/archive/running/driver_child.py",
-        "harness/orchestrate/process.py",
+        "driver/archive/server/driver_child.py",
+        "harness/orchestrate/processes/process.py",
         "harness/uml/",
         "tests/",
     ),
-    "docker": ("harness/orchestrate/engine.py", "harness/cli/machine.py", "tests/docker/"),
+    "docker": ("harness/orchestrate/labs/engine.py", "harness/cli/machine.py", "tests/docker/"),
     "pyspark": ("reports/", "tests/"),
 }
 """Where a module may be imported; everything else is at home everywhere."""

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.exam.mutant import load_all
-from harness.verdict.registry import CHECKS
-from harness.verdict.subject import NAME as SUBJECT_LIVED
+from windtunnel.harness.exam.mutant import load_all
+from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_LIVED
+from windtunnel.harness.verdict.registry import CHECKS
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = load_all()

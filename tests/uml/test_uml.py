@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.netem import NetemAccount
-from harness.artifact.run_dir import RunDir
-from harness.orchestrate import engine
-from harness.orchestrate.lab import LabError
-from harness.uml import kernel
 from tests.soundness import assert_sound
+from windtunnel.harness.artifact.middlebox.netem import NetemAccount
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.labs import engine
+from windtunnel.harness.uml import kernel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 try:
@@ -33,7 +33,7 @@ LIMIT_S = 290.0
 
 INSIDE = """
 import sys
-from harness.uml import boot, kernel
+from windtunnel.harness.uml import boot, kernel
 boot.BOOT_TIMEOUT_S = 250.0
 code = boot.run(kernel.find(), boot.Command(sys.argv[1:], 280.0))
 print("code", code)
@@ -155,7 +155,7 @@ def test_a_scenario_meets_the_kernels_netem(tmp_path, fidelity):
     file.write_text(SCENARIO)
     options = ["--kernel", "uml", "--json", "--fidelity", fidelity, "--out", str(tmp_path / "runs")]
     done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", str(file), *options],
+        [sys.executable, "-m", "windtunnel.harness", "run", str(file), *options],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.verdict.outcome import Outcome
 from tests.soundness import assert_sound
+from tests.unit.harness.verdict.gates.test_overload import hurry, press
 from tests.unit.harness.verdict.made_run import MadeRun, make_run
-from tests.unit.harness.verdict.test_overload import hurry, press
+from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from driver.wire import (
+from windtunnel.driver.wire import (
     data,
     error,
     frame_type,
@@ -14,7 +14,7 @@ from driver.wire import (
     setup,
     status_message,
 )
-from harness.dissect import frames, layout
+from windtunnel.harness.dissect.frames import frames, layout
 
 READINGS = {
     "PAD": data,

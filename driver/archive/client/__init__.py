@@ -1,6 +1,6 @@
 """The client of an archive: record, replay, list, cut, copy, over a control session.
 
-    from driver.archive.client import AeronArchive, ArchiveContext
+    from windtunnel.driver.archive.client import AeronArchive, ArchiveContext
 
     context = ArchiveContext(
         control_request_channel="aeron:udp?endpoint=localhost:8010",
@@ -12,24 +12,34 @@
 It speaks to any archive of Aeron as well as to ours, and knows nothing of files.
 """
 
-from driver.archive.client.archive import AeronArchive
-from driver.archive.client.asynchronous import AsyncAeronArchive
-from driver.archive.client.connecting import Connecting, ConnectState
-from driver.archive.client.context import ArchiveContext, from_environment
-from driver.archive.client.errors import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
-from driver.archive.client.operations.replay import ReplayParams, session_id_of
-from driver.archive.client.operations.replication import ReplicationParams
-from driver.archive.client.operations.segments import segment_base_position
-from driver.archive.client.persistent_setup import (
+from windtunnel.driver.archive.client.archive import AeronArchive
+from windtunnel.driver.archive.client.asynchronous import AsyncAeronArchive
+from windtunnel.driver.archive.client.connecting import Connecting, ConnectState
+from windtunnel.driver.archive.client.context import ArchiveContext, from_environment
+from windtunnel.driver.archive.client.errors import (
+    ArchiveClosedError,
+    ArchiveError,
+    ArchiveTimeoutError,
+)
+from windtunnel.driver.archive.client.operations.replay import ReplayParams, session_id_of
+from windtunnel.driver.archive.client.operations.replication import ReplicationParams
+from windtunnel.driver.archive.client.operations.segments import segment_base_position
+from windtunnel.driver.archive.client.persistent_setup import (
     FROM_LIVE,
     FROM_START,
     FailureReason,
     PersistentParams,
     PersistentState,
 )
-from driver.archive.client.persistent_subscription import PersistentHandlers, PersistentSubscription
-from driver.archive.client.recording_events import RecordingEventHandlers, RecordingEvents
-from driver.archive.client.replay_merge import MergeState, ReplayMerge
+from windtunnel.driver.archive.client.persistent_subscription import (
+    PersistentHandlers,
+    PersistentSubscription,
+)
+from windtunnel.driver.archive.client.recording_events import (
+    RecordingEventHandlers,
+    RecordingEvents,
+)
+from windtunnel.driver.archive.client.replay_merge import MergeState, ReplayMerge
 
 __all__ = [
     "FROM_LIVE",

@@ -14,16 +14,16 @@ from functools import update_wrapper
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from driver.archive.client.connecting import Connecting
-from driver.archive.client.context import ArchiveContext
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.operations import listing, recording, replication, segments
-from driver.archive.client.operations import replay as replaying
-from driver.archive.client.session_holder import SessionHolder
-from driver.archive.client.turns import Turns, finished, until
-from driver.base import system
-from driver.base.clock import Clock
-from driver.client import Aeron
+from windtunnel.driver.archive.client.connecting import Connecting
+from windtunnel.driver.archive.client.context import ArchiveContext
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.operations import listing, recording, replication, segments
+from windtunnel.driver.archive.client.operations import replay as replaying
+from windtunnel.driver.archive.client.session_holder import SessionHolder
+from windtunnel.driver.archive.client.turns import Turns, finished, until
+from windtunnel.driver.base import system
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.client import Aeron
 
 _P = ParamSpec("_P")
 _RESULT = TypeVar("_RESULT")

@@ -13,30 +13,30 @@ Source: archive-protocol 2.2, 2.3.
 from collections.abc import Callable
 from enum import IntEnum
 
-from driver.archive.client import control_channels
-from driver.archive.client.context import ArchiveContext
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.errors import ArchiveError, ArchiveTimeoutError, refusal
-from driver.archive.client.response_reader import ResponseReader
-from driver.archive.protocol import codec
-from driver.archive.protocol.codes import (
+from windtunnel.driver.archive.client import control_channels
+from windtunnel.driver.archive.client.context import ArchiveContext
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.errors import ArchiveError, ArchiveTimeoutError, refusal
+from windtunnel.driver.archive.client.response_reader import ResponseReader
+from windtunnel.driver.archive.protocol import codec
+from windtunnel.driver.archive.protocol.codes import (
     NULL_VALUE,
     PROTOCOL_VERSION,
     PROTOCOL_VERSION_WITH_ARCHIVE_ID,
     ControlResponseCode,
 )
-from driver.archive.protocol.layout import Message
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.protocol.requests import (
     ArchiveIdRequest,
     AuthConnectRequest,
     ChallengeResponse,
     CloseSessionRequest,
     KeepAliveRequest,
 )
-from driver.archive.protocol.responses import Challenge, ControlResponse, Response
-from driver.base.clock import Clock, SystemClock
-from driver.client import Aeron, ExclusivePublication, RegistrationError
-from driver.command.command_type import ErrorCode as DriverErrorCode
+from windtunnel.driver.archive.protocol.responses import Challenge, ControlResponse, Response
+from windtunnel.driver.base.clock import Clock, SystemClock
+from windtunnel.driver.client import Aeron, ExclusivePublication, RegistrationError
+from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 CLIENT_VERSION = "1.53.0"
 CLIENT_COMMIT = "windtunnel"

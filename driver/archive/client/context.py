@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from driver.archive.client.errors import ArchiveError
-from driver.archive.protocol.responses import RecordingSignalEvent
-from driver.base.errors import ConfigurationError
-from driver.channel import uri
-from driver.channel.uri_value import parse_duration_ns, parse_int32, parse_size
-from driver.settings.kinds import parse_flag
-from driver.settings.variables import Reader, read_variables, text
+from windtunnel.driver.archive.client.errors import ArchiveError
+from windtunnel.driver.archive.protocol.responses import RecordingSignalEvent
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri
+from windtunnel.driver.channel.uri_value import parse_duration_ns, parse_int32, parse_size
+from windtunnel.driver.settings.kinds import parse_flag
+from windtunnel.driver.settings.variables import Reader, read_variables, text
 
 ErrorHandler = Callable[[ArchiveError], object]
 SignalHandler = Callable[[RecordingSignalEvent], object]

@@ -8,9 +8,9 @@ the subscription that it is answered on.
 Source: archive-protocol 2.2.
 """
 
-from driver.archive.client.context import ArchiveContext
-from driver.channel import uri, uri_param
-from driver.channel.uri import ChannelUri
+from windtunnel.driver.archive.client.context import ArchiveContext
+from windtunnel.driver.channel import uri, uri_param
+from windtunnel.driver.channel.uri import ChannelUri
 
 CONTROL_MODE_RESPONSE = "response"
 

@@ -14,23 +14,31 @@ Knows nothing of what the requests mean. Source: archive-protocol 2.8.
 from collections import deque
 from collections.abc import Mapping
 
-from driver.archive.client.context import ArchiveContext
-from driver.archive.client.errors import (
+from windtunnel.driver.archive.client.context import ArchiveContext
+from windtunnel.driver.archive.client.errors import (
     ArchiveClosedError,
     ArchiveError,
     ArchiveTimeoutError,
     refusal,
 )
-from driver.archive.client.response_reader import ResponseReader
-from driver.archive.client.turns import Turns
-from driver.archive.protocol import codec
-from driver.archive.protocol.codes import NULL_VALUE, ControlResponseCode, ErrorCode
-from driver.archive.protocol.layout import Message
-from driver.archive.protocol.requests import CloseSessionRequest, KeepAliveRequest, Request
-from driver.archive.protocol.responses import ControlResponse, RecordingSignalEvent, Response
-from driver.base.clock import Clock
-from driver.client import Aeron, ExclusivePublication, Subscription
-from driver.logbuffer import publication_result as result
+from windtunnel.driver.archive.client.response_reader import ResponseReader
+from windtunnel.driver.archive.client.turns import Turns
+from windtunnel.driver.archive.protocol import codec
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ControlResponseCode, ErrorCode
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.protocol.requests import (
+    CloseSessionRequest,
+    KeepAliveRequest,
+    Request,
+)
+from windtunnel.driver.archive.protocol.responses import (
+    ControlResponse,
+    RecordingSignalEvent,
+    Response,
+)
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.client import Aeron, ExclusivePublication, Subscription
+from windtunnel.driver.logbuffer import publication_result as result
 
 UNCLAIMED_MAX = 64
 """Errors of nobody that are kept; a program that never asks for them must not pay for it."""

@@ -7,9 +7,9 @@
 Source: archive-protocol 1.7, 2.8.
 """
 
-from driver.archive.protocol.codes import ControlResponseCode, ErrorCode
-from driver.archive.protocol.responses import ControlResponse
-from driver.base.errors import DriverError
+from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode
+from windtunnel.driver.archive.protocol.responses import ControlResponse
+from windtunnel.driver.base.errors import DriverError
 
 
 class ArchiveError(DriverError):

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from driver.archive.client.connecting import Connecting
-from driver.archive.client.context import ArchiveContext
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.errors import ArchiveClosedError
-from driver.base.clock import Clock
-from driver.base.errors import DriverError
-from driver.client import Aeron
+from windtunnel.driver.archive.client.connecting import Connecting
+from windtunnel.driver.archive.client.context import ArchiveContext
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.errors import ArchiveClosedError
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.client import Aeron
 
 PAUSE_NS = 100_000_000
 """Between attempts, for an archive that refuses at once."""

@@ -5,10 +5,10 @@ Knows nothing of the recording; where the two meet is the persistent subscriptio
 
 from collections.abc import Callable
 
-from driver.archive.client.errors import ArchiveTimeoutError
-from driver.archive.client.persistent_setup import PersistentParams
-from driver.base.clock import Clock
-from driver.client import Aeron, Image, Subscription
+from windtunnel.driver.archive.client.errors import ArchiveTimeoutError
+from windtunnel.driver.archive.client.persistent_setup import PersistentParams
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.client import Aeron, Image, Subscription
 
 
 class LiveStream:

@@ -16,19 +16,19 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 from typing import TypeVar
 
-from driver.archive.client import control_channels
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.errors import ArchiveError
-from driver.archive.client.operations import listing
-from driver.archive.client.operations import replay as replaying
-from driver.archive.client.operations.replay import ReplayParams, session_id_of
-from driver.archive.client.turns import Turns, finished, until
-from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.base.errors import ConfigurationError
-from driver.channel import uri, uri_param
-from driver.channel.uri import ChannelUri
-from driver.client import Image, Subscription
+from windtunnel.driver.archive.client import control_channels
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.errors import ArchiveError
+from windtunnel.driver.archive.client.operations import listing
+from windtunnel.driver.archive.client.operations import replay as replaying
+from windtunnel.driver.archive.client.operations.replay import ReplayParams, session_id_of
+from windtunnel.driver.archive.client.turns import Turns, finished, until
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri, uri_param
+from windtunnel.driver.channel.uri import ChannelUri
+from windtunnel.driver.client import Image, Subscription
 
 _RESULT = TypeVar("_RESULT")
 

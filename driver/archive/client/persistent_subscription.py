@@ -16,12 +16,16 @@ The settings of the archive's client are for one subscription only. Source: arch
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driver.archive.client.context import ArchiveContext
-from driver.archive.client.errors import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
-from driver.archive.client.operations import listing
-from driver.archive.client.persistent_link import ArchiveLink
-from driver.archive.client.persistent_live import LiveStream
-from driver.archive.client.persistent_setup import (
+from windtunnel.driver.archive.client.context import ArchiveContext
+from windtunnel.driver.archive.client.errors import (
+    ArchiveClosedError,
+    ArchiveError,
+    ArchiveTimeoutError,
+)
+from windtunnel.driver.archive.client.operations import listing
+from windtunnel.driver.archive.client.persistent_link import ArchiveLink
+from windtunnel.driver.archive.client.persistent_live import LiveStream
+from windtunnel.driver.archive.client.persistent_setup import (
     FROM_LIVE,
     FROM_START,
     FailureReason,
@@ -32,12 +36,12 @@ from driver.archive.client.persistent_setup import (
     checked,
     reason_of,
 )
-from driver.archive.client.turns import Turns, finished
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.base.arith import I64_MIN
-from driver.base.clock import Clock, SystemClock
-from driver.client import (
+from windtunnel.driver.archive.client.turns import Turns, finished
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.base.arith import I64_MIN
+from windtunnel.driver.base.clock import Clock, SystemClock
+from windtunnel.driver.client import (
     Action,
     Aeron,
     Header,
@@ -45,8 +49,8 @@ from driver.client import (
     ImageControlledFragmentAssembler,
     RegistrationError,
 )
-from driver.client.fragment_reader import ControlledHandler, FragmentHandler
-from driver.command.command_type import ErrorCode as DriverErrorCode
+from windtunnel.driver.client.image.fragment_reader import ControlledHandler, FragmentHandler
+from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 STATE_TYPE_ID, DIFFERENCE_TYPE_ID, LEFT_TYPE_ID, JOINED_TYPE_ID = 114, 115, 116, 117
 

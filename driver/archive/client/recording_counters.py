@@ -13,8 +13,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.cnc.counters_reader import Counter, CountersReader
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.cnc.counters_reader import Counter, CountersReader
 
 TYPE_ID = 100
 _HEAD = struct.Struct("<qii")

@@ -11,9 +11,13 @@ join, not the beginning. Source: archive-protocol 5.9.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driver.archive.client.response_reader import ResponseReader
-from driver.archive.protocol.responses import RecordingProgress, RecordingStarted, RecordingStopped
-from driver.client import Subscription
+from windtunnel.driver.archive.client.response_reader import ResponseReader
+from windtunnel.driver.archive.protocol.responses import (
+    RecordingProgress,
+    RecordingStarted,
+    RecordingStopped,
+)
+from windtunnel.driver.client import Subscription
 
 
 @dataclass(frozen=True, kw_only=True)

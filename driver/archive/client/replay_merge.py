@@ -15,19 +15,23 @@ client of its own. Source: archive-protocol 6.1.
 from collections.abc import Callable
 from enum import Enum, auto
 
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.errors import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
-from driver.archive.client.operations import listing
-from driver.archive.client.operations import replay as replaying
-from driver.archive.client.operations.replay import ReplayParams, session_id_of
-from driver.archive.client.session_holder import SessionHolder
-from driver.archive.client.turns import Turns, finished
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.requests import StopReplayRequest
-from driver.base.arith import I64_MAX
-from driver.channel import uri, uri_param
-from driver.client import Image, Subscription
-from driver.client.fragment_reader import FragmentHandler
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.errors import (
+    ArchiveClosedError,
+    ArchiveError,
+    ArchiveTimeoutError,
+)
+from windtunnel.driver.archive.client.operations import listing
+from windtunnel.driver.archive.client.operations import replay as replaying
+from windtunnel.driver.archive.client.operations.replay import ReplayParams, session_id_of
+from windtunnel.driver.archive.client.session_holder import SessionHolder
+from windtunnel.driver.archive.client.turns import Turns, finished
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.requests import StopReplayRequest
+from windtunnel.driver.base.arith import I64_MAX
+from windtunnel.driver.channel import uri, uri_param
+from windtunnel.driver.client import Image, Subscription
+from windtunnel.driver.client.image.fragment_reader import FragmentHandler
 
 PROGRESS_TIMEOUT_NS = 5_000_000_000
 BACKOFF_NS_MIN, BACKOFF_NS_MAX = 8_000_000, 500_000_000

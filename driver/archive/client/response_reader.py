@@ -6,11 +6,11 @@ and counted: a response channel may be shared, and a peer's bytes must not end a
 
 from collections import deque
 
-from driver.archive.protocol import codec
-from driver.archive.protocol.layout import Message
-from driver.client.assembler import FragmentAssembler
-from driver.client.header import Header
-from driver.client.subscription import Subscription
+from windtunnel.driver.archive.protocol import codec
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.client.image.assembler import FragmentAssembler
+from windtunnel.driver.client.image.header import Header
+from windtunnel.driver.client.subscription import Subscription
 
 FRAGMENTS_PER_POLL = 10
 

@@ -7,8 +7,8 @@ may call; one call is made at a time.
 
 import threading
 
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.errors import ArchiveClosedError
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.errors import ArchiveClosedError
 
 
 class SessionHolder:

@@ -12,16 +12,16 @@ Everything but recording and replaying happens in its thread. Source: archive-pr
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from driver.archive.conductor.request_table import Operations, RequestTable
-from driver.archive.control.control_sessions import ControlSessions
-from driver.archive.observation import unforeseen
-from driver.archive.observation.cycle_time import CycleTime
-from driver.archive.operation.deletions import Deletions
-from driver.archive.operation.facilities import Facilities
-from driver.archive.storage.mark_file import MarkFile
-from driver.base.errors import DriverError
-from driver.base.system import NS_PER_SECOND
-from driver.client.errors import ClientTerminatedError
+from windtunnel.driver.archive.conductor.request_table import Operations, RequestTable
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.control_sessions import ControlSessions
+from windtunnel.driver.archive.observation import unforeseen
+from windtunnel.driver.archive.observation.cycle_time import CycleTime
+from windtunnel.driver.archive.recording.segment_deletions import Deletions
+from windtunnel.driver.archive.storage.mark_file import MarkFile
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.base.system import NS_PER_SECOND
+from windtunnel.driver.client.errors import ClientTerminatedError
 
 MARK_FILE_INTERVAL_NS = NS_PER_SECOND
 
@@ -42,7 +42,7 @@ class ArchiveConductor:
 
     def __init__(
         self,
-        facilities: Facilities,
+        facilities: ArchiveResources,
         sessions: ControlSessions,
         operations: Operations,
         deletions: Deletions,

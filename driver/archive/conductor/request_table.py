@@ -7,22 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from driver.archive.control.control_session import ControlSession
-from driver.archive.operation.facilities import Facilities
-from driver.archive.operation.listings import Listings
-from driver.archive.operation.migration import Migration
-from driver.archive.operation.queries import Queries
-from driver.archive.operation.recordings import Recordings
-from driver.archive.operation.refusal import Refusal, code_of
-from driver.archive.operation.removal import Removal
-from driver.archive.operation.replays import Replays
-from driver.archive.operation.segments import Segments
-from driver.archive.protocol import replication as copied
-from driver.archive.protocol import requests as asked
-from driver.archive.protocol.layout import Message
-from driver.archive.replication.replications import Replications
-from driver.base.errors import DriverError
-from driver.client.image import Image
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.control.request_rejected import RequestRejected, code_of
+from windtunnel.driver.archive.operation.listings import Listings
+from windtunnel.driver.archive.operation.migration import Migration
+from windtunnel.driver.archive.operation.queries import Queries
+from windtunnel.driver.archive.operation.removal import Removal
+from windtunnel.driver.archive.operation.segments import Segments
+from windtunnel.driver.archive.protocol import replication as copied
+from windtunnel.driver.archive.protocol import requests as asked
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.recording.recordings import Recordings
+from windtunnel.driver.archive.replay.replays import Replays
+from windtunnel.driver.archive.replication.replications import Replications
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.client.image.image import Image
 
 _Operation = Callable[[ControlSession, Any], object]
 
@@ -44,7 +44,7 @@ class Operations:
 class RequestTable:
     """Hands each request to its operation."""
 
-    def __init__(self, facilities: Facilities, operations: Operations) -> None:
+    def __init__(self, facilities: ArchiveResources, operations: Operations) -> None:
         self._facilities, self._replays = facilities, operations.replays
         self._table = _table(operations)
 
@@ -56,7 +56,7 @@ class RequestTable:
             else:
                 self._table[type(request)](session, request)
         except DriverError as error:
-            if not isinstance(error, Refusal):
+            if not isinstance(error, RequestRejected):
                 self._facilities.errors.warn(f"{type(request).__name__}: {error}")
             session.error(request.correlation_id, str(error), code_of(error))
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
 
-from driver.base.errors import ConfigurationError, DriverError
+from windtunnel.driver.base.errors import ConfigurationError, DriverError
 
 PROTOCOL_ID = 101
 """What an authorisation service is asked with; the action is the request's template id."""

@@ -17,30 +17,27 @@ import struct
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
-from driver.archive.control.response_sender import ResponseSender
-from driver.archive.control.session_answers import SessionAnswers
-from driver.archive.observation import archive_counters
-from driver.archive.protocol.codes import (
+from windtunnel.driver.archive.control.response_sender import ResponseSender
+from windtunnel.driver.archive.control.session_answers import SessionAnswers
+from windtunnel.driver.archive.observation import archive_counters
+from windtunnel.driver.archive.protocol.codes import (
     PROTOCOL_VERSION,
     ControlResponseCode,
     ErrorCode,
 )
-from driver.archive.protocol.responses import (
-    Challenge,
-    Ping,
-)
-from driver.base.atomics import put_i64
-from driver.base.system import NS_PER_MS
-from driver.client.counter import Counter
-from driver.client.errors import ClientError, RegistrationError
-from driver.client.exclusive_publication import ExclusivePublication
-from driver.client.image import Image
-from driver.client.subscription import REASON_LENGTH_MAX
-from driver.cnc import counter_label, counters
-from driver.command.command_type import ErrorCode as DriverErrorCode
+from windtunnel.driver.archive.protocol.responses import Challenge, Ping
+from windtunnel.driver.base.atomics import put_i64
+from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.driver.client.counter import Counter
+from windtunnel.driver.client.errors import ClientError, RegistrationError
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
+from windtunnel.driver.client.subscription import REASON_LENGTH_MAX
+from windtunnel.driver.cnc import counter_label, counters
+from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 if TYPE_CHECKING:
-    from driver.archive.control.control_sessions import SessionSurroundings
+    from windtunnel.driver.archive.control.control_sessions import SessionContext
 
 RESEND_INTERVAL_NS = 200 * NS_PER_MS
 _KEY = struct.Struct("<2q")
@@ -81,7 +78,7 @@ class ControlSession(SessionAnswers):
         response: tuple[str, int],
         client_info: str,
         version_fault: str,
-        surroundings: SessionSurroundings,
+        surroundings: SessionContext,
         now_ns: int,
     ) -> None:
         """`response` is channel and stream of the answers. Raises ClientError."""

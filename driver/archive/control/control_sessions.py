@@ -12,22 +12,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from driver.archive.control import retained_channel
-from driver.archive.control.authentication import PROTOCOL_ID, Authenticator, AuthorisationService
-from driver.archive.control.control_session import ControlSession, State
-from driver.archive.control.replay_tokens import ReplayTokens
-from driver.archive.observation import unforeseen
-from driver.archive.observation.archive_errors import ArchiveErrors
-from driver.archive.protocol.codec import MalformedMessage, UnknownTemplate, decode
-from driver.archive.protocol.codes import (
+from windtunnel.driver.archive.control import retained_channel
+from windtunnel.driver.archive.control.authentication import (
+    PROTOCOL_ID,
+    Authenticator,
+    AuthorisationService,
+)
+from windtunnel.driver.archive.control.control_session import ControlSession, State
+from windtunnel.driver.archive.control.replay_tokens import ReplayTokens
+from windtunnel.driver.archive.observation import unforeseen
+from windtunnel.driver.archive.observation.archive_errors import ArchiveErrors
+from windtunnel.driver.archive.protocol.codec import MalformedMessage, UnknownTemplate, decode
+from windtunnel.driver.archive.protocol.codes import (
     NULL_VALUE,
     PROTOCOL_VERSION,
     ErrorCode,
     major_of,
     version_text,
 )
-from driver.archive.protocol.layout import Message
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.protocol.requests import (
     AuthConnectRequest,
     BoundedReplayRequest,
     ChallengeResponse,
@@ -36,19 +40,19 @@ from driver.archive.protocol.requests import (
     ReplayRequest,
     Request,
 )
-from driver.archive.settings.archive_settings import ArchiveSettings
-from driver.base import system
-from driver.base.errors import DriverError
-from driver.base.system import NS_PER_MS
-from driver.channel import uri, uri_param
-from driver.client.aeron import Aeron
-from driver.client.assembler import FragmentAssembler
-from driver.client.counter import Counter
-from driver.client.errors import ClientTerminatedError, RegistrationError
-from driver.client.header import Header
-from driver.client.image import Image
-from driver.client.subscription import Subscription
-from driver.command.command_type import ErrorCode as DriverErrorCode
+from windtunnel.driver.archive.settings.archive_settings import ArchiveSettings
+from windtunnel.driver.base import system
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.driver.channel import uri, uri_param
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.counter import Counter
+from windtunnel.driver.client.errors import ClientTerminatedError, RegistrationError
+from windtunnel.driver.client.image.assembler import FragmentAssembler
+from windtunnel.driver.client.image.header import Header
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.subscription import Subscription
+from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 FRAGMENT_LIMIT = 10
 """Of one subscription in one turn."""
@@ -65,7 +69,7 @@ class SessionIds(Protocol):
 
 
 @dataclass(frozen=True)
-class SessionSurroundings:
+class SessionContext:
     """What sessions need of the archive."""
 
     settings: ArchiveSettings
@@ -81,7 +85,7 @@ class ControlSessions:
 
     def __init__(
         self,
-        surroundings: SessionSurroundings,
+        surroundings: SessionContext,
         channels: Sequence[tuple[str, int]],
         ids: SessionIds,
         tokens: ReplayTokens,

@@ -7,8 +7,8 @@ Source: archive-protocol 3.8.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from driver.archive.control.control_session import ControlSession
-from driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ too long for the stream is not sent at all. Source: archive-protocol 2.5.
 from collections import deque
 from collections.abc import Callable
 
-from driver.archive.protocol.codec import encode
-from driver.archive.protocol.layout import Message
-from driver.client.exclusive_publication import ExclusivePublication
-from driver.logbuffer import publication_result as result
+from windtunnel.driver.archive.protocol.codec import encode
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
+from windtunnel.driver.logbuffer import publication_result as result
 
 ATTEMPTS = 3
 _GONE = (result.NOT_CONNECTED, result.CLOSED, result.MAX_POSITION_EXCEEDED)

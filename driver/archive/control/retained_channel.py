@@ -9,8 +9,8 @@ way. Source: archive-protocol 3.1, 5.8.
 
 from collections.abc import Callable
 
-from driver.channel import uri_param, uri_value
-from driver.channel.uri import ChannelUri
+from windtunnel.driver.channel import uri_param, uri_value
+from windtunnel.driver.channel.uri import ChannelUri
 
 _SIZES = frozenset(
     (

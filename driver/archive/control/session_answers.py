@@ -6,9 +6,9 @@ Before there is a response publication, and after the end, nothing is said. Sour
 
 import struct
 
-from driver.archive.control.response_sender import ResponseSender
-from driver.archive.protocol.codec import HEADER
-from driver.archive.protocol.codes import (
+from windtunnel.driver.archive.control.response_sender import ResponseSender
+from windtunnel.driver.archive.protocol.codec import HEADER
+from windtunnel.driver.archive.protocol.codes import (
     NULL_VALUE,
     PROTOCOL_VERSION,
     SCHEMA_ID,
@@ -17,8 +17,8 @@ from driver.archive.protocol.codes import (
     ErrorCode,
     RecordingSignal,
 )
-from driver.archive.protocol.layout import Message
-from driver.archive.protocol.responses import (
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.protocol.responses import (
     ControlResponse,
     RecordingDescriptor,
     RecordingSignalEvent,

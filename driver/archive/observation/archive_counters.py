@@ -10,10 +10,10 @@ driver is refused. Source: archive-protocol 2.7, 5.6.
 import struct
 from dataclasses import dataclass
 
-from driver.base.clock import Clock
-from driver.base.errors import ConfigurationError
-from driver.client.aeron import Aeron
-from driver.client.counter import Counter
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.counter import Counter
 
 ERRORS = 101
 CONTROL_SESSIONS = 102

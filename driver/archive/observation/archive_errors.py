@@ -4,8 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
-from driver.base.clock import Clock
-from driver.cnc.error_log import ErrorLog
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.cnc.error_log import ErrorLog
 
 GENERIC = -1
 WARNING = 1

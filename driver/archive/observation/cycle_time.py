@@ -1,11 +1,11 @@
 """How long an agent's turns take: the longest, and how many were too long."""
 
-from driver.archive.observation.archive_counters import (
+from windtunnel.driver.archive.observation.archive_counters import (
     CYCLES_EXCEEDED,
     MAX_CYCLE_TIME,
     ArchiveCounters,
 )
-from driver.channel.uri_value import format_duration_ns
+from windtunnel.driver.channel.uri_value import format_duration_ns
 
 
 class CycleTime:

@@ -2,7 +2,7 @@
 
 import traceback
 
-from driver.base.errors import DriverError
+from windtunnel.driver.base.errors import DriverError
 
 
 def told(error: Exception) -> str:

@@ -11,23 +11,23 @@ archive-protocol 3.4.
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
-from driver.archive.control.control_session import ControlSession
-from driver.archive.operation.facilities import Facilities
-from driver.archive.operation.recording_order import RecordingOrder
-from driver.archive.operation.recordings import Recordings
-from driver.archive.operation.refusal import Refusal
-from driver.archive.protocol.codes import BooleanType, ErrorCode
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.archive.protocol.codes import BooleanType, ErrorCode
+from windtunnel.driver.archive.protocol.requests import (
     ListRecordingRequest,
     ListRecordingsForUriRequest,
     ListRecordingsRequest,
     ListRecordingSubscriptionsRequest,
 )
-from driver.archive.protocol.responses import (
+from windtunnel.driver.archive.protocol.responses import (
     RecordingDescriptor,
     RecordingSubscriptionDescriptor,
 )
-from driver.archive.storage.catalog import Catalog
+from windtunnel.driver.archive.recording.recording_request import RecordingOrder
+from windtunnel.driver.archive.recording.recordings import Recordings
+from windtunnel.driver.archive.storage.catalog import Catalog
 
 SCANS_MAX = 64
 
@@ -35,7 +35,7 @@ SCANS_MAX = 64
 def require_no_listing(session: ControlSession) -> None:
     """Raise Refusal while the session tells something else."""
     if session.listing is not None:
-        raise Refusal("active listing already in progress", ErrorCode.ACTIVE_LISTING)
+        raise RequestRejected("active listing already in progress", ErrorCode.ACTIVE_LISTING)
 
 
 class RecordingListing:
@@ -148,7 +148,7 @@ class SubscriptionListing:
 class Listings:
     """The requests for them."""
 
-    def __init__(self, facilities: Facilities, recordings: Recordings) -> None:
+    def __init__(self, facilities: ArchiveResources, recordings: Recordings) -> None:
         self._catalog, self._recordings = facilities.catalog, recordings
 
     def recordings(self, session: ControlSession, request: ListRecordingsRequest) -> None:

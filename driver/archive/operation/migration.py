@@ -11,15 +11,15 @@ an archive has files without an entry, which can be given their names back. Sour
 
 import os
 
-from driver.archive.control.control_session import ControlSession
-from driver.archive.operation.deletions import Deletions
-from driver.archive.operation.facilities import Facilities, base_of
-from driver.archive.operation.recordings import Recordings
-from driver.archive.operation.refusal import Refusal
-from driver.archive.protocol.codes import NULL_VALUE, RecordingSignal
-from driver.archive.protocol.requests import MigrateSegmentsRequest
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.base.errors import StorageError
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, RecordingSignal
+from windtunnel.driver.archive.protocol.requests import MigrateSegmentsRequest
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.recording.recordings import Recordings
+from windtunnel.driver.archive.recording.segment_deletions import Deletions
+from windtunnel.driver.base.errors import StorageError
 
 _EQUAL = {
     "segment_file_length": "SegmentFileLength",
@@ -35,7 +35,7 @@ class Migration:
     """Migrates segments."""
 
     def __init__(
-        self, facilities: Facilities, recordings: Recordings, deletions: Deletions
+        self, facilities: ArchiveResources, recordings: Recordings, deletions: Deletions
     ) -> None:
         self._facilities, self._recordings = facilities, recordings
         self._deletions = deletions
@@ -72,17 +72,17 @@ class Migration:
             source.stop_position == NULL_VALUE
             or self._recordings.active(source.recording_id) is not None
         ):
-            raise Refusal(f"recording {source.recording_id} is still active")
+            raise RequestRejected(f"recording {source.recording_id} is still active")
         for name, told in _EQUAL.items():
             theirs, ours = getattr(source, name), getattr(destination, name)
             if theirs != ours:
-                raise Refusal(f"invalid migrate: src{told}={theirs} dst{told}={ours}")
+                raise RequestRejected(f"invalid migrate: src{told}={theirs} dst{told}={ours}")
         if source.stop_position == destination.start_position:
             join = source.stop_position
         elif source.start_position == destination.stop_position:
             join = source.start_position
         else:
-            raise Refusal(
+            raise RequestRejected(
                 "invalid migrate: src and dst are not contiguous "
                 f"srcStartPosition={source.start_position} "
                 f"srcStopPosition={source.stop_position} "
@@ -91,7 +91,7 @@ class Migration:
             )
         for name, each in (("src", source), ("dst", destination)):
             if base_of(each, join) != join:
-                raise Refusal(
+                raise RequestRejected(
                     f"invalid migrate: join position is not on segment boundary of {name} "
                     f"recording seamPosition={join} startPosition={each.start_position} "
                     f"stopPosition={each.stop_position} "
@@ -111,9 +111,9 @@ class Migration:
             old = self._facilities.segment_path(source.recording_id, base)
             new = self._facilities.segment_path(destination_id, base)
             if not old.exists():
-                raise Refusal(f"missing src segment file {old}")
+                raise RequestRejected(f"missing src segment file {old}")
             if new.exists():
-                raise Refusal(f"preexisting dst segment file {new}")
+                raise RequestRejected(f"preexisting dst segment file {new}")
         return bases
 
     def _rename(self, source_id: int, destination_id: int, base: int) -> None:

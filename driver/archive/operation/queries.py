@@ -5,14 +5,13 @@ Source: archive-protocol 3.4, 3.5, 3.14, 3.15.
 
 from dataclasses import replace
 
-from driver.archive.control import retained_channel
-from driver.archive.control.control_session import ControlSession
-from driver.archive.operation.facilities import Facilities
-from driver.archive.operation.listings import require_no_listing
-from driver.archive.operation.recordings import Recordings
-from driver.archive.operation.refusal import Refusal
-from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.control import retained_channel
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.archive.operation.listings import require_no_listing
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from windtunnel.driver.archive.protocol.requests import (
     ArchiveIdRequest,
     FindLastMatchingRecordingRequest,
     MaxRecordedPositionRequest,
@@ -21,14 +20,15 @@ from driver.archive.protocol.requests import (
     StopPositionRequest,
     UpdateChannelRequest,
 )
-from driver.base.errors import ConfigurationError
-from driver.channel import uri
+from windtunnel.driver.archive.recording.recordings import Recordings
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri
 
 
 class Queries:
     """Answers them from the catalog and from what is being recorded."""
 
-    def __init__(self, facilities: Facilities, recordings: Recordings) -> None:
+    def __init__(self, facilities: ArchiveResources, recordings: Recordings) -> None:
         self._facilities, self._recordings = facilities, recordings
 
     def archive_id(self, session: ControlSession, request: ArchiveIdRequest) -> None:
@@ -69,7 +69,7 @@ class Queries:
         """The newest of a session and stream whose original channel contains a text; -1 if none."""
         lowest = request.min_recording_id
         if lowest < 0:
-            raise Refusal(
+            raise RequestRejected(
                 f"min recording id {lowest}: expected 0 or more", ErrorCode.UNKNOWN_RECORDING
             )
         catalog = self._facilities.catalog

@@ -12,21 +12,24 @@ position by then; ours has not. Source: archive-protocol 3.10, 3.11.
 import os
 from pathlib import Path
 
-from driver.archive.control.control_session import ControlSession
-from driver.archive.operation.deletions import Deletions
-from driver.archive.operation.facilities import Facilities, base_of
-from driver.archive.operation.recordings import Recordings
-from driver.archive.operation.refusal import Refusal
-from driver.archive.operation.replays import Replays
-from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
-from driver.archive.protocol.requests import PurgeRecordingRequest, TruncateRecordingRequest
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.catalog_entry import RecordingState
-from driver.archive.storage.frame_place import is_frame_at
-from driver.archive.storage.frame_walk import SegmentReader
-from driver.archive.storage.segment_file import files_of
-from driver.base.errors import StorageError
-from driver.wire.data import ALIGNMENT
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from windtunnel.driver.archive.protocol.requests import (
+    PurgeRecordingRequest,
+    TruncateRecordingRequest,
+)
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.recording.recordings import Recordings
+from windtunnel.driver.archive.recording.segment_deletions import Deletions
+from windtunnel.driver.archive.replay.replays import Replays
+from windtunnel.driver.archive.storage.catalog_entry import RecordingState
+from windtunnel.driver.archive.storage.frame_place import is_frame_at
+from windtunnel.driver.archive.storage.frame_walk import SegmentReader
+from windtunnel.driver.archive.storage.segment_file import files_of
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.wire.data import ALIGNMENT
 
 
 class Removal:
@@ -34,7 +37,7 @@ class Removal:
 
     def __init__(
         self,
-        facilities: Facilities,
+        facilities: ArchiveResources,
         recordings: Recordings,
         replays: Replays,
         deletions: Deletions,
@@ -49,7 +52,7 @@ class Removal:
         self._require_stopped(recording, "truncate")
         start, stop = recording.start_position, recording.stop_position
         if not start <= position <= stop or position % ALIGNMENT:
-            raise Refusal(
+            raise RequestRejected(
                 f"invalid position {position} to truncate recording {recording.recording_id} at: "
                 f"expected a multiple of {ALIGNMENT} from {start} to {stop}",
                 ErrorCode.INVALID_POSITION,
@@ -74,7 +77,7 @@ class Removal:
             recording.stop_position == NULL_VALUE
             or self._recordings.active(recording.recording_id) is not None
         ):
-            raise Refusal(
+            raise RequestRejected(
                 f"cannot {verb} active recording {recording.recording_id}",
                 ErrorCode.ACTIVE_RECORDING,
             )
@@ -83,7 +86,7 @@ class Removal:
         path = self._facilities.segment_path(recording.recording_id, base)
         with SegmentReader(path, base) as reader:
             if not is_frame_at(reader, recording, position):
-                raise Refusal(f"no frame begins at position {position} in {path}")
+                raise RequestRejected(f"no frame begins at position {position} in {path}")
 
     def _cut(self, recording: RecordingDescriptor, base: int, position: int) -> None:
         path = self._facilities.segment_path(recording.recording_id, base)
@@ -109,7 +112,7 @@ class Removal:
         facilities = self._facilities
         recording = facilities.recording(request.recording_id)
         if self._replays.of(request.recording_id):
-            raise Refusal(
+            raise RequestRejected(
                 f"cannot purge recording with active replay {request.recording_id}",
                 ErrorCode.ACTIVE_RECORDING,
             )
@@ -122,5 +125,5 @@ class Removal:
         )  # fmt: skip
 
 
-def _all_files(facilities: Facilities, recording_id: int) -> list[Path]:
+def _all_files(facilities: ArchiveResources, recording_id: int) -> list[Path]:
     return [each.path for each in files_of(facilities.directory, recording_id)]

@@ -14,23 +14,23 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.archive.control.control_session import ControlSession
-from driver.archive.operation.deletions import Deletions
-from driver.archive.operation.facilities import Facilities, base_of
-from driver.archive.operation.recordings import Recordings
-from driver.archive.operation.refusal import Refusal
-from driver.archive.operation.replays import Replays
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.archive.protocol.requests import (
     AttachSegmentsRequest,
     DeleteDetachedSegmentsRequest,
     DetachSegmentsRequest,
     PurgeSegmentsRequest,
 )
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.frame_place import has_place
-from driver.archive.storage.frame_walk import CHUNK_LENGTH, SegmentReader
-from driver.archive.storage.segment_file import files_of
-from driver.wire.data import ALIGNMENT
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.recording.recordings import Recordings
+from windtunnel.driver.archive.recording.segment_deletions import Deletions
+from windtunnel.driver.archive.replay.replays import Replays
+from windtunnel.driver.archive.storage.frame_place import has_place
+from windtunnel.driver.archive.storage.frame_walk import CHUNK_LENGTH, SegmentReader
+from windtunnel.driver.archive.storage.segment_file import files_of
+from windtunnel.driver.wire.data import ALIGNMENT
 
 
 class Segments:
@@ -38,7 +38,7 @@ class Segments:
 
     def __init__(
         self,
-        facilities: Facilities,
+        facilities: ArchiveResources,
         recordings: Recordings,
         replays: Replays,
         deletions: Deletions,
@@ -94,19 +94,23 @@ class Segments:
         """The recording, if it could start there. Raises Refusal."""
         recording = self._facilities.recording(recording_id)
         if position != base_of(recording, position):
-            raise Refusal(f"invalid segment start: {position} is no base of recording's files")
+            raise RequestRejected(
+                f"invalid segment start: {position} is no base of recording's files"
+            )
         lowest = base_of(recording, recording.start_position) + recording.segment_file_length
         if position < lowest:
-            raise Refusal(f"invalid detach: new start {position}, lower bound {lowest}")
+            raise RequestRejected(f"invalid detach: new start {position}, lower bound {lowest}")
         active = self._recordings.active(recording_id)
         end = recording.stop_position if active is None else active.position
         highest = base_of(recording, end)
         if position > highest:
-            raise Refusal(f"invalid detach: in use, new start {position}, upper bound {highest}")
+            raise RequestRejected(
+                f"invalid detach: in use, new start {position}, upper bound {highest}"
+            )
         replays = [each for each in self._replays.of(recording_id) if each.segment_base < position]
         if replays:
             first = min(replays, key=lambda each: each.segment_base)
-            raise Refusal(
+            raise RequestRejected(
                 f"invalid detach: replay in progress, new start {position}, upper bound "
                 f"{first.segment_base}, stream {first.stream_id}, channel {first.channel}"
             )
@@ -137,7 +141,7 @@ def _first_frame(path: Path, base: int, recording: RecordingDescriptor) -> int:
     """Where the data of a file begins, within its first term. Raises Refusal, StorageError."""
     with SegmentReader(path, base) as reader:
         if reader.length != recording.segment_file_length:
-            raise Refusal(
+            raise RequestRejected(
                 f"{path} has {reader.length} bytes, expected {recording.segment_file_length}"
             )
         for at in range(0, recording.term_buffer_length, CHUNK_LENGTH):
@@ -147,9 +151,9 @@ def _first_frame(path: Path, base: int, recording: RecordingDescriptor) -> int:
             if found.size:
                 offset = int(found[0]) * ALIGNMENT
                 if not has_place(chunk[offset:], recording, base):
-                    raise Refusal(
+                    raise RequestRejected(
                         f"{path}: the frame at {at + offset} is not of recording "
                         f"{recording.recording_id}"
                     )
                 return at + offset
-    raise Refusal(f"{path}: no frame in its first term")
+    raise RequestRejected(f"{path}: no frame in its first term")

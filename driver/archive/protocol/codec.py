@@ -17,11 +17,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-import driver.archive.protocol.replication
-import driver.archive.protocol.responses  # noqa: F401  # importing declares the messages
-from driver.archive.protocol.codes import SCHEMA_ID, SCHEMA_VERSION
-from driver.archive.protocol.layout import BY_TEMPLATE_ID, Layout, Message
-from driver.base.errors import DriverError
+import windtunnel.driver.archive.protocol.replication
+import windtunnel.driver.archive.protocol.responses  # noqa: F401  # importing declares the messages
+from windtunnel.driver.archive.protocol.codes import SCHEMA_ID, SCHEMA_VERSION
+from windtunnel.driver.archive.protocol.layout import BY_TEMPLATE_ID, Layout, Message
+from windtunnel.driver.base.errors import DriverError
 
 _MESSAGE = TypeVar("_MESSAGE", bound=Message)
 Payload: TypeAlias = "bytes | bytearray | memoryview | np.ndarray"

@@ -6,7 +6,7 @@ Source: archive-protocol 1.1 to 1.3, 1.7; Aeron 1.53.
 
 from enum import IntEnum
 
-from driver.base.arith import I32_MIN
+from windtunnel.driver.base.arith import I32_MIN
 
 SCHEMA_ID = 101
 SCHEMA_VERSION = 14

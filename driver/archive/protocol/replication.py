@@ -5,9 +5,9 @@ Source: archive-protocol 1.5.
 
 from typing import Annotated
 
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.layout import I32, I64, Since, Wire, base, message
-from driver.archive.protocol.requests import Request
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.layout import I32, I64, Since, Wire, base, message
+from windtunnel.driver.archive.protocol.requests import Request
 
 
 @base

@@ -7,8 +7,8 @@ Source: archive-protocol 1.4, 1.5.
 
 from typing import Annotated
 
-from driver.archive.protocol.codes import NULL_VALUE, BooleanType, SourceLocation
-from driver.archive.protocol.layout import I32, I64, Message, Since, Wire, base, message
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, BooleanType, SourceLocation
+from windtunnel.driver.archive.protocol.layout import I32, I64, Message, Since, Wire, base, message
 
 
 @base

@@ -5,8 +5,8 @@ Source: archive-protocol 1.4, 1.5.
 
 from typing import Annotated
 
-from driver.archive.protocol.codes import ControlResponseCode, RecordingSignal
-from driver.archive.protocol.layout import I32, I64, Message, Wire, base, message
+from windtunnel.driver.archive.protocol.codes import ControlResponseCode, RecordingSignal
+from windtunnel.driver.archive.protocol.layout import I32, I64, Message, Wire, base, message
 
 
 @base

@@ -8,8 +8,8 @@ The two queues are all that conductor and recorder share, so each may have a thr
 from collections import deque
 from collections.abc import Callable
 
-from driver.archive.recording.recording_session import RecordingSession
-from driver.client.errors import ClientTerminatedError
+from windtunnel.driver.archive.recording.recording_session import RecordingSession
+from windtunnel.driver.client.errors import ClientTerminatedError
 
 _Inbox = deque[tuple[RecordingSession, bool]]
 

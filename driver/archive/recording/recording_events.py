@@ -5,15 +5,15 @@ ends a recording whose progress cannot be told because the events' stream has co
 goes on, since what is recorded is worth more than who knows of it. Source: archive-protocol 5.9.
 """
 
-from driver.archive.protocol.codec import encode
-from driver.archive.protocol.layout import Message
-from driver.archive.protocol.responses import (
+from windtunnel.driver.archive.protocol.codec import encode
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.protocol.responses import (
     RecordingDescriptor,
     RecordingProgress,
     RecordingStarted,
     RecordingStopped,
 )
-from driver.client.exclusive_publication import ExclusivePublication
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 
 ATTEMPTS = 3
 

@@ -11,9 +11,9 @@ The archive id follows the identity at once, at whatever offset that is. Source:
 
 import struct
 
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.cnc import counter_label
-from driver.cnc.counters import KEY_LENGTH_MAX
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.cnc import counter_label
+from windtunnel.driver.cnc.counters import KEY_LENGTH_MAX
 
 TYPE_ID = 100
 _HEAD = struct.Struct("<qii")

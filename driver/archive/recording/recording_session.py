@@ -13,9 +13,9 @@ import traceback
 from contextlib import suppress
 from typing import Protocol
 
-from driver.archive.recording.segment_writer import SegmentWriter
-from driver.base.errors import DriverError, StorageError
-from driver.client.image import Image
+from windtunnel.driver.archive.recording.segment_writer import SegmentWriter
+from windtunnel.driver.base.errors import DriverError, StorageError
+from windtunnel.driver.client.image.image import Image
 
 FILE_IO_MAX_LENGTH = 1 << 20
 

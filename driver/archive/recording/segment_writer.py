@@ -18,13 +18,13 @@ from typing import Protocol
 
 import numpy as np
 
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.checksum import Checksum
-from driver.archive.storage.frame_walk import HEADER_LENGTH, put_checksums
-from driver.archive.storage.segment_file import file_name, segment_base
-from driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
-from driver.base.errors import StorageError
-from driver.wire import frame_type, header
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.checksum import Checksum
+from windtunnel.driver.archive.storage.frame_walk import HEADER_LENGTH, put_checksums
+from windtunnel.driver.archive.storage.segment_file import file_name, segment_base
+from windtunnel.driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.wire import frame_type, header
 
 
 class Meter(Protocol):

@@ -4,8 +4,8 @@ When it is freed its last value is the end; one that was given to somebody else 
 believed, and what it said before is. Source: archive-protocol 3.7.
 """
 
-from driver.cnc import counters
-from driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.cnc.counters_reader import CountersReader
 
 
 class CounterLimit:

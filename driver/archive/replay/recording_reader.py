@@ -15,16 +15,22 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.checksum import NO_TABLE, Checksum
-from driver.archive.storage.frame_place import is_frame_at
-from driver.archive.storage.frame_walk import BAD_CHECKSUM, END, FAULTS, SegmentReader, check
-from driver.archive.storage.segment_file import file_name, segment_base
-from driver.base.arith import align
-from driver.base.atomics import put_i32
-from driver.base.errors import StorageError
-from driver.base.jit import kernel
-from driver.wire import data, frame_type, header
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum
+from windtunnel.driver.archive.storage.frame_place import is_frame_at
+from windtunnel.driver.archive.storage.frame_walk import (
+    BAD_CHECKSUM,
+    END,
+    FAULTS,
+    SegmentReader,
+    check,
+)
+from windtunnel.driver.archive.storage.segment_file import file_name, segment_base
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import put_i32
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.wire import data, frame_type, header
 
 IO_MAX_LENGTH = 1 << 20
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from driver.archive.protocol.codes import ErrorCode
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.replay.recording_reader import Meter, RecordingReader
-from driver.archive.replay.replay_session import ReplaySession
-from driver.archive.storage.checksum import Checksum
-from driver.base.errors import StorageError
-from driver.client.exclusive_publication import ExclusivePublication
+from windtunnel.driver.archive.protocol.codes import ErrorCode
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.replay.recording_reader import Meter, RecordingReader
+from windtunnel.driver.archive.replay.replay_session import ReplaySession
+from windtunnel.driver.archive.storage.checksum import Checksum
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 
 
 class ReplayState(Enum):

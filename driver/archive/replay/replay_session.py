@@ -9,11 +9,11 @@ is revoked. The frame in which `end` lies is still sent. Source: archive-protoco
 
 from collections.abc import Callable
 
-from driver.archive.replay.recording_reader import RecordingReader
-from driver.base.errors import StorageError
-from driver.client.exclusive_publication import ExclusivePublication
-from driver.logbuffer import publication_result as result
-from driver.wire.data import ALIGNMENT, HEADER_LENGTH
+from windtunnel.driver.archive.replay.recording_reader import RecordingReader
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
 _LATER = (result.BACK_PRESSURED, result.ADMIN_ACTION)
 

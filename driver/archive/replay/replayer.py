@@ -8,8 +8,8 @@ The two queues are all that conductor and replayer share, so each may have a thr
 from collections import deque
 from collections.abc import Callable
 
-from driver.archive.replay.replay_run import ReplayRun, ReplayState
-from driver.client.errors import ClientTerminatedError
+from windtunnel.driver.archive.replay.replay_run import ReplayRun, ReplayState
+from windtunnel.driver.client.errors import ClientTerminatedError
 
 
 class Replayer:

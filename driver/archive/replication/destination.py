@@ -7,14 +7,14 @@ data     what is missing is copied
 
 from dataclasses import dataclass, replace
 
-from driver.archive.operation.facilities import Facilities
-from driver.archive.operation.refusal import Refusal
-from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.catalog_entry import shape_fault
-from driver.archive.storage.segment_file import segments_of
-from driver.channel.publication_parameters import MTU_LENGTH_MAX
-from driver.wire.data import ALIGNMENT, HEADER_LENGTH
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.catalog_entry import shape_fault
+from windtunnel.driver.archive.storage.segment_file import segments_of
+from windtunnel.driver.channel.publication_parameters import MTU_LENGTH_MAX
+from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,13 @@ def fault_of(source: RecordingDescriptor) -> str:
     return shape_fault(source)
 
 
-def prepared(facilities: Facilities, recording_id: int, source: RecordingDescriptor) -> Destination:
+def prepared(
+    facilities: ArchiveResources, recording_id: int, source: RecordingDescriptor
+) -> Destination:
     """Make the entry ready; -1 makes a new one. Raises Refusal, StorageError."""
     fault = fault_of(source)
     if fault:
-        raise Refusal(f"the source recording cannot be copied: {fault}")
+        raise RequestRejected(f"the source recording cannot be copied: {fault}")
     catalog, start = facilities.catalog, source.start_position
     copied = replace(
         source, control_session_id=0, correlation_id=0, stop_position=start,
@@ -56,17 +58,17 @@ def prepared(facilities: Facilities, recording_id: int, source: RecordingDescrip
         catalog.replace(replace(copied, recording_id=recording_id))
         return Destination(recording_id, start, False)
     if found.stream_id != source.stream_id:
-        raise Refusal(
+        raise RequestRejected(
             f"cannot extend recording {recording_id} of stream {found.stream_id} "
             f"with stream {source.stream_id}", ErrorCode.UNKNOWN_RECORDING,
         )  # fmt: skip
     return Destination(recording_id, found.stop_position, False)
 
 
-def _require_no_files(facilities: Facilities) -> None:
+def _require_no_files(facilities: ArchiveResources) -> None:
     """Raise Refusal where files have the names that a new recording's would get."""
     found = segments_of(facilities.directory, facilities.catalog.next_recording_id)
     if found:
-        raise Refusal(
+        raise RequestRejected(
             f"expected no file of the next recording, found {found[0].path}: move it away"
         )

@@ -10,9 +10,9 @@ Source: archive-protocol 2.2, 7.
 
 from dataclasses import dataclass
 
-from driver.archive.settings.archive_settings import ArchiveSettings
-from driver.channel import uri, uri_param
-from driver.channel.uri import ChannelUri
+from windtunnel.driver.archive.settings.archive_settings import ArchiveSettings
+from windtunnel.driver.channel import uri, uri_param
+from windtunnel.driver.channel.uri import ChannelUri
 
 RESPONSE = "response"
 MANUAL = "manual"

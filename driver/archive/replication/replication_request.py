@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.replication.replication_channels import ReplicationChannels
-from driver.base.arith import I64_MIN
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.replication.replication_channels import ReplicationChannels
+from windtunnel.driver.base.arith import I64_MIN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,38 +13,34 @@ archives of one driver. Source: archive-protocol 7.
 from collections.abc import Callable
 from enum import Enum, auto
 
-from driver.archive.control import retained_channel
-from driver.archive.control.control_session import ControlSession
-from driver.archive.operation.facilities import Facilities
-from driver.archive.operation.recording_order import RecordingOrder
-from driver.archive.operation.recordings import Recordings
-from driver.archive.operation.refusal import Refusal, code_of
-from driver.archive.protocol.codes import (
-    NULL_VALUE,
-    ErrorCode,
-    RecordingSignal,
-)
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.control import retained_channel
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.control.request_rejected import RequestRejected, code_of
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode, RecordingSignal
+from windtunnel.driver.archive.protocol.requests import (
     ListRecordingRequest,
     RecordingPositionRequest,
     ReplayRequest,
     ReplayTokenRequest,
     StopReplayRequest,
 )
-from driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
-from driver.archive.replication import destination
-from driver.archive.replication.inquiry import Inquiry
-from driver.archive.replication.replication_request import ReplicationRequest
-from driver.archive.replication.source_archive import (
+from windtunnel.driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
+from windtunnel.driver.archive.recording.recording_request import RecordingOrder
+from windtunnel.driver.archive.recording.recordings import Recordings
+from windtunnel.driver.archive.replication import destination
+from windtunnel.driver.archive.replication.pending_request import PendingRequest
+from windtunnel.driver.archive.replication.replication_request import ReplicationRequest
+from windtunnel.driver.archive.replication.source_archive import (
     SourceArchive,
     SourceArchiveError,
     found_or_asked_again,
 )
-from driver.base.errors import DriverError
-from driver.channel import uri_param
-from driver.client.exclusive_publication import ExclusivePublication
-from driver.client.image import Image
-from driver.client.subscription import Subscription
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel import uri_param
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
+from windtunnel.driver.client.subscription import Subscription
 
 LIVE_WINDOW_MAX = 32 << 20
 JOIN_ATTEMPTS = 3
@@ -68,7 +64,7 @@ class State(Enum):
     DONE = auto()
 
 
-class ReplicationSession(Inquiry):
+class ReplicationSession(PendingRequest):
     """One copy, in the conductor's thread."""
 
     def __init__(
@@ -77,7 +73,7 @@ class ReplicationSession(Inquiry):
         session: ControlSession,
         request: ReplicationRequest,
         source: SourceArchive,
-        facilities: Facilities,
+        facilities: ArchiveResources,
         recordings: Recordings,
         now_ns: int,
     ) -> None:
@@ -189,21 +185,23 @@ class ReplicationSession(Inquiry):
         if answer is None:
             return 0
         if not isinstance(answer, RecordingDescriptor):
-            raise Refusal(
+            raise RequestRejected(
                 f"unknown src recording id {self._request.source_id}",
                 ErrorCode.UNKNOWN_RECORDING,
             )
         self._source = answer
         least = self._request.file_io_max_length
         if least != NULL_VALUE and least < answer.mtu_length:
-            raise Refusal(f"fileIoMaxLength={least} is less than mtuLength={answer.mtu_length}")
+            raise RequestRejected(
+                f"fileIoMaxLength={least} is less than mtuLength={answer.mtu_length}"
+            )
         made = destination.prepared(self._facilities, self._destination_id, answer)
         self._destination_id, self._position = made.recording_id, made.position
         if made.is_new:
             self._signal(RecordingSignal.REPLICATE, made.position)
         stop = answer.stop_position
         if self._channels.live_destination and stop != NULL_VALUE:
-            raise Refusal("cannot live merge without an active source recording")
+            raise RequestRejected("cannot live merge without an active source recording")
         here = self._facilities.recording(self._destination_id).stop_position
         if stop != NULL_VALUE and stop in (answer.start_position, here):
             self._signal(RecordingSignal.SYNC, stop)
@@ -226,7 +224,7 @@ class ReplicationSession(Inquiry):
             return False
         self._source_position = answer.relevant_id
         if self._source_position == NULL_VALUE:
-            raise Refusal("cannot live merge without an active source recording")
+            raise RequestRejected("cannot live merge without an active source recording")
         return True
 
     @property

@@ -6,26 +6,26 @@ correlation id. Source: archive-protocol 3.13.
 
 from contextlib import suppress
 
-from driver.archive.control.control_session import ControlSession
-from driver.archive.control.control_sessions import SessionIds
-from driver.archive.observation import unforeseen
-from driver.archive.operation.facilities import Facilities
-from driver.archive.operation.recordings import Recordings
-from driver.archive.operation.refusal import Refusal
-from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
-from driver.archive.protocol.replication import (
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.control.control_sessions import SessionIds
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.archive.observation import unforeseen
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from windtunnel.driver.archive.protocol.replication import (
     ReplicateRequest,
     ReplicateRequest2,
     StopReplicationRequest,
     TaggedReplicateRequest,
 )
-from driver.archive.replication import replication_channels
-from driver.archive.replication.replication_channels import ReplicationChannels
-from driver.archive.replication.replication_request import ReplicationRequest
-from driver.archive.replication.replication_session import ReplicationSession
-from driver.archive.replication.source_archive import SourceAddress, SourceArchive
-from driver.channel import uri
-from driver.client.errors import ClientTerminatedError
+from windtunnel.driver.archive.recording.recordings import Recordings
+from windtunnel.driver.archive.replication import replication_channels
+from windtunnel.driver.archive.replication.replication_channels import ReplicationChannels
+from windtunnel.driver.archive.replication.replication_request import ReplicationRequest
+from windtunnel.driver.archive.replication.replication_session import ReplicationSession
+from windtunnel.driver.archive.replication.source_archive import SourceAddress, SourceArchive
+from windtunnel.driver.channel import uri
+from windtunnel.driver.client.errors import ClientTerminatedError
 
 _Asked = ReplicateRequest | TaggedReplicateRequest | ReplicateRequest2
 
@@ -33,7 +33,9 @@ _Asked = ReplicateRequest | TaggedReplicateRequest | ReplicateRequest2
 class Replications:
     """The copies that one archive makes, in its conductor's thread."""
 
-    def __init__(self, facilities: Facilities, recordings: Recordings, ids: SessionIds) -> None:
+    def __init__(
+        self, facilities: ArchiveResources, recordings: Recordings, ids: SessionIds
+    ) -> None:
         self._facilities, self._recordings, self._ids = facilities, recordings, ids
         self._running: dict[int, ReplicationSession] = {}
 
@@ -76,9 +78,9 @@ class Replications:
         is_tagged = tags != (NULL_VALUE, NULL_VALUE)
         if replication_channels.is_response(channel):
             if request.live_destination:
-                raise Refusal("response channels can't be used with live destinations")
+                raise RequestRejected("response channels can't be used with live destinations")
             if is_tagged:
-                raise Refusal("response channels can't be used with tagged replication")
+                raise RequestRejected("response channels can't be used with tagged replication")
         if request.live_destination:
             uri.parse(request.live_destination)
         return ReplicationChannels(channel, request.live_destination, tags if is_tagged else None)
@@ -88,12 +90,12 @@ class Replications:
             return
         found = self._facilities.catalog.descriptor(recording_id)
         if found is None:
-            raise Refusal(
+            raise RequestRejected(
                 f"unknown destination recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING
             )
         is_active = self._recordings.active(recording_id) is not None
         if found.stop_position == NULL_VALUE or is_active:
-            raise Refusal(
+            raise RequestRejected(
                 f"cannot replicate to active recording {recording_id}", ErrorCode.ACTIVE_RECORDING
             )
 
@@ -101,7 +103,7 @@ class Replications:
         """Stop copying; what was copied stays."""
         found = self._running.get(request.replication_id)
         if found is None:
-            raise Refusal(
+            raise RequestRejected(
                 f"unknown replication id: {request.replication_id}", ErrorCode.UNKNOWN_REPLICATION
             )
         found.end()

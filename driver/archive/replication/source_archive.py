@@ -11,22 +11,26 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from driver.archive.protocol.codec import MalformedMessage, decode, encode
-from driver.archive.protocol.codes import NULL_VALUE, PROTOCOL_VERSION, ControlResponseCode
-from driver.archive.protocol.layout import Message
-from driver.archive.protocol.requests import AuthConnectRequest, CloseSessionRequest
-from driver.archive.protocol.responses import Challenge, ControlResponse, Ping
-from driver.archive.replication.replication_channels import control_channel, is_response
-from driver.archive.settings.archive_settings import ArchiveSettings
-from driver.base.errors import DriverError
-from driver.channel import uri_param
-from driver.client.aeron import Aeron
-from driver.client.assembler import FragmentAssembler
-from driver.client.errors import RegistrationError
-from driver.client.exclusive_publication import ExclusivePublication
-from driver.client.header import Header
-from driver.client.subscription import Subscription
-from driver.command.command_type import ErrorCode as DriverErrorCode
+from windtunnel.driver.archive.protocol.codec import MalformedMessage, decode, encode
+from windtunnel.driver.archive.protocol.codes import (
+    NULL_VALUE,
+    PROTOCOL_VERSION,
+    ControlResponseCode,
+)
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.protocol.requests import AuthConnectRequest, CloseSessionRequest
+from windtunnel.driver.archive.protocol.responses import Challenge, ControlResponse, Ping
+from windtunnel.driver.archive.replication.replication_channels import control_channel, is_response
+from windtunnel.driver.archive.settings.archive_settings import ArchiveSettings
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel import uri_param
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.errors import RegistrationError
+from windtunnel.driver.client.image.assembler import FragmentAssembler
+from windtunnel.driver.client.image.header import Header
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
+from windtunnel.driver.client.subscription import Subscription
+from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 _RESOURCE = TypeVar("_RESOURCE")
 FRAGMENT_LIMIT = 10

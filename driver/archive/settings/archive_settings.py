@@ -10,28 +10,33 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-from driver.archive.settings.setting import ChecksumName, PowerOfTwo, TrueOrFalse, WordOrClass
-from driver.archive.storage.catalog import HEADER_LENGTH as CATALOG_HEADER_LENGTH
-from driver.archive.storage.catalog_writer import CAPACITY, CAPACITY_MAX
-from driver.archive.storage.mark_file import ERROR_BUFFER_LENGTH_MIN
-from driver.archive.storage.segment_file import (
+from windtunnel.driver.archive.settings.setting import (
+    ChecksumName,
+    PowerOfTwo,
+    TrueOrFalse,
+    WordOrClass,
+)
+from windtunnel.driver.archive.storage.catalog import HEADER_LENGTH as CATALOG_HEADER_LENGTH
+from windtunnel.driver.archive.storage.catalog_writer import CAPACITY, CAPACITY_MAX
+from windtunnel.driver.archive.storage.mark_file import ERROR_BUFFER_LENGTH_MIN
+from windtunnel.driver.archive.storage.segment_file import (
     SEGMENT_LENGTH,
     SEGMENT_LENGTH_MAX,
     SEGMENT_LENGTH_MIN,
 )
-from driver.base.aeron_directory import default_directory
-from driver.base.arith import I32_MAX, I64_MAX
-from driver.base.errors import ConfigurationError
-from driver.channel import uri
-from driver.channel.publication_parameters import (
+from windtunnel.driver.base.aeron_directory import default_directory
+from windtunnel.driver.base.arith import I32_MAX, I64_MAX
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri
+from windtunnel.driver.channel.publication_parameters import (
     MTU_LENGTH_MAX,
     MTU_LENGTH_MIN,
     TERM_LENGTH_MAX,
     TERM_LENGTH_MIN,
 )
-from driver.settings.kinds import Directory, Duration, Number, Setting, Size
-from driver.settings.properties import name_of
-from driver.settings.units import KIB, MIB, MS, SECOND
+from windtunnel.driver.settings.kinds import Directory, Duration, Number, Setting, Size
+from windtunnel.driver.settings.properties import name_of
+from windtunnel.driver.settings.units import KIB, MIB, MS, SECOND
 
 ANY_ID = {"low": -1, "high": I64_MAX}
 

@@ -5,11 +5,11 @@ Java's archive takes any text that is not `true` for false; here it must be one 
 
 from dataclasses import dataclass
 
-from driver.archive.storage.checksum import by_name
-from driver.base.arith import is_power_of_two
-from driver.base.errors import ConfigurationError
-from driver.channel import uri_value
-from driver.settings.kinds import Choice, Flag, Setting, Size
+from windtunnel.driver.archive.storage.checksum import by_name
+from windtunnel.driver.base.arith import is_power_of_two
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_value
+from windtunnel.driver.settings.kinds import Choice, Flag, Setting, Size
 
 
 @dataclass(frozen=True, slots=True)

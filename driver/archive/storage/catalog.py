@@ -21,12 +21,17 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from driver.archive.protocol.codes import NULL_VALUE, major_of, semantic_version, version_text
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage import catalog_entry as entries
-from driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
-from driver.base.arith import align, is_power_of_two
-from driver.base.errors import StorageError
+from windtunnel.driver.archive.protocol.codes import (
+    NULL_VALUE,
+    major_of,
+    semantic_version,
+    version_text,
+)
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage import catalog_entry as entries
+from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
+from windtunnel.driver.base.arith import align, is_power_of_two
+from windtunnel.driver.base.errors import StorageError
 
 FILE_NAME = "archive.catalog"
 STORAGE_VERSION = semantic_version(3, 1, 0)

@@ -10,8 +10,8 @@ Source: archive-protocol 4.2, 4.6.
 from collections.abc import Mapping
 from pathlib import Path
 
-from driver.archive.storage.catalog import FILE_NAME, Catalog
-from driver.archive.storage.segment_file import SegmentFile
+from windtunnel.driver.archive.storage.catalog import FILE_NAME, Catalog
+from windtunnel.driver.archive.storage.segment_file import SegmentFile
 
 Segments = Mapping[int, list[SegmentFile]]
 """The segment files of a directory, by recording."""

@@ -15,11 +15,16 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from driver.archive.protocol.codec import PREFIX, MalformedMessage, decode_body, encode_body
-from driver.archive.protocol.codes import SCHEMA_VERSION
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.checksum import Checksum
-from driver.base.arith import align
+from windtunnel.driver.archive.protocol.codec import (
+    PREFIX,
+    MalformedMessage,
+    decode_body,
+    encode_body,
+)
+from windtunnel.driver.archive.protocol.codes import SCHEMA_VERSION
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.checksum import Checksum
+from windtunnel.driver.base.arith import align
 
 HEADER = struct.Struct("<3i")
 HEADER_LENGTH = 32

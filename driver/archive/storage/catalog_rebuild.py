@@ -13,11 +13,11 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage import catalog_account, segment_survey
-from driver.archive.storage import catalog_entry as entries
-from driver.archive.storage.catalog import (
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage import catalog_account, segment_survey
+from windtunnel.driver.archive.storage import catalog_entry as entries
+from windtunnel.driver.archive.storage.catalog import (
     FILE_NAME,
     HEADER,
     HEADER_LENGTH,
@@ -26,14 +26,18 @@ from driver.archive.storage.catalog import (
     CatalogError,
     CatalogVersionError,
 )
-from driver.archive.storage.catalog_account import Segments
-from driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
-from driver.archive.storage.catalog_salvage import Salvage, salvaged
-from driver.archive.storage.catalog_writer import CAPACITY, REPLACEMENT_NAME, put_in_place
-from driver.archive.storage.segment_file import SegmentFile
-from driver.archive.storage.sync import sync_directory
-from driver.base.arith import align
-from driver.base.errors import StorageError
+from windtunnel.driver.archive.storage.catalog_account import Segments
+from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
+from windtunnel.driver.archive.storage.catalog_salvage import Salvage, salvaged
+from windtunnel.driver.archive.storage.catalog_writer import (
+    CAPACITY,
+    REPLACEMENT_NAME,
+    put_in_place,
+)
+from windtunnel.driver.archive.storage.segment_file import SegmentFile
+from windtunnel.driver.archive.storage.sync import sync_directory
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.errors import StorageError
 
 COMPACTED_NAME = "archive.catalog.compact"
 """What Aeron's `compact` leaves in place of the catalog when it is killed."""

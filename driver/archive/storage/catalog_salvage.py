@@ -11,22 +11,27 @@ nothing of segment files. Source: archive-protocol 4.2.
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from driver.archive.protocol.codec import MalformedMessage, decode_body
-from driver.archive.protocol.codes import NULL_VALUE, SCHEMA_VERSION, major_of, version_text
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage import catalog_entry as entries
-from driver.archive.storage.catalog import (
+from windtunnel.driver.archive.protocol.codec import MalformedMessage, decode_body
+from windtunnel.driver.archive.protocol.codes import (
+    NULL_VALUE,
+    SCHEMA_VERSION,
+    major_of,
+    version_text,
+)
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage import catalog_entry as entries
+from windtunnel.driver.archive.storage.catalog import (
     HEADER,
     HEADER_LENGTH,
     STORAGE_VERSION,
     CatalogVersionError,
     is_older,
 )
-from driver.archive.storage.catalog_entry import CatalogEntry
-from driver.base.arith import align, is_power_of_two
-from driver.base.errors import StorageError
-from driver.wire.data import ALIGNMENT as FRAME_ALIGNMENT
-from driver.wire.data import HEADER_LENGTH as FRAME_HEADER_LENGTH
+from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry
+from windtunnel.driver.base.arith import align, is_power_of_two
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.wire.data import ALIGNMENT as FRAME_ALIGNMENT
+from windtunnel.driver.wire.data import HEADER_LENGTH as FRAME_HEADER_LENGTH
 
 NEXT_ID_MAX = 1 << 62
 ALIGNMENT_MAX = 4096

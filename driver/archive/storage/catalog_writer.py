@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from driver.archive.protocol.codec import encode_body
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage import catalog_entry as entries
-from driver.archive.storage.catalog import (
+from windtunnel.driver.archive.protocol.codec import encode_body
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage import catalog_entry as entries
+from windtunnel.driver.archive.storage.catalog import (
     FILE_NAME,
     HEADER,
     HEADER_LENGTH,
@@ -30,10 +30,10 @@ from driver.archive.storage.catalog import (
     Catalog,
     CatalogError,
 )
-from driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
-from driver.archive.storage.checksum import Checksum
-from driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
-from driver.base.errors import StorageError
+from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
+from windtunnel.driver.archive.storage.checksum import Checksum
+from windtunnel.driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
+from windtunnel.driver.base.errors import StorageError
 
 REPLACEMENT_NAME = "archive.catalog.updated"
 CAPACITY = 1 << 20

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from driver.base.arith import wrap_i32
-from driver.base.atomics import get_i32, get_u8
-from driver.base.errors import ConfigurationError
-from driver.base.jit import kernel
+from windtunnel.driver.base.arith import wrap_i32
+from windtunnel.driver.base.atomics import get_i32, get_u8
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.kernels.jit import kernel
 
 _POLYNOMIALS = {"CRC-32": 0xEDB88320, "CRC-32C": 0x82F63B78}
 """Reflected. Source: IEEE 802.3, RFC 3720."""

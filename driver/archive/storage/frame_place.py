@@ -7,10 +7,10 @@ this place. Source: archive-protocol 3.6, 3.10, 3.12.
 
 import numpy as np
 
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.frame_walk import HEADER_LENGTH, SegmentReader
-from driver.base.arith import wrap_i32
-from driver.wire import data, header
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.frame_walk import HEADER_LENGTH, SegmentReader
+from windtunnel.driver.base.arith import wrap_i32
+from windtunnel.driver.wire import data, header
 
 
 def term_id_at(descriptor: RecordingDescriptor, position: int) -> int:

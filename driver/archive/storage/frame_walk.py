@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.checksum import NO_TABLE, Checksum, crc
-from driver.base.arith import align, bits_to_shift
-from driver.base.atomics import put_i32
-from driver.base.errors import StorageError
-from driver.base.jit import kernel
-from driver.logbuffer import position as positions
-from driver.wire import data, frame_type, header
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum, crc
+from windtunnel.driver.base.arith import align, bits_to_shift
+from windtunnel.driver.base.atomics import put_i32
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import position as positions
+from windtunnel.driver.wire import data, frame_type, header
 
 CHUNK_LENGTH = 1 << 20
 """Ours: enough that a chunk costs more to look through than to read."""

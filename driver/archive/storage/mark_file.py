@@ -30,15 +30,15 @@ from typing import Any
 
 import numpy as np
 
-from driver.archive.protocol.codes import NULL_VALUE, major_of, version_text
-from driver.archive.storage.catalog import STORAGE_VERSION
-from driver.base.arith import align
-from driver.base.atomics import put_i32_release, put_i64_release
-from driver.base.clock import Clock
-from driver.base.errors import DriverError, StorageError
-from driver.base.mapping import Mapping, create, open_file
-from driver.cnc import error_log
-from driver.cnc.error_log import ErrorObservation, read_errors
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, major_of, version_text
+from windtunnel.driver.archive.storage.catalog import STORAGE_VERSION
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.atomics import put_i32_release, put_i64_release
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.errors import DriverError, StorageError
+from windtunnel.driver.base.mapping import Mapping, create, open_file
+from windtunnel.driver.cnc import error_log
+from windtunnel.driver.cnc.error_log import ErrorObservation, read_errors
 
 FILE_NAME = "archive-mark.dat"
 LINK_NAME = "archive-mark.lnk"

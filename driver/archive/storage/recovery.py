@@ -16,17 +16,13 @@ Source: archive-protocol 4.6.
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.checksum import Checksum, crc
-from driver.archive.storage.frame_walk import (
-    HEADER_LENGTH,
-    PAGE_LENGTH,
-    SegmentReader,
-)
-from driver.archive.storage.segment_file import SegmentFile, segments_of, term_base
-from driver.base.arith import align
-from driver.base.errors import StorageError
-from driver.wire import data, frame_type, header
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.checksum import Checksum, crc
+from windtunnel.driver.archive.storage.frame_walk import HEADER_LENGTH, PAGE_LENGTH, SegmentReader
+from windtunnel.driver.archive.storage.segment_file import SegmentFile, segments_of, term_base
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.wire import data, frame_type, header
 
 
 @dataclass(frozen=True, slots=True)

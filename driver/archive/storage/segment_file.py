@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.base.errors import StorageError
+from windtunnel.driver.base.errors import StorageError
 
 SUFFIX = ".rec"
 DELETED_SUFFIX = ".rec.del"

@@ -19,22 +19,22 @@ from itertools import pairwise
 
 import numpy as np
 
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage import frame_walk
-from driver.archive.storage.checksum import CRC_32, CRC_32C, Checksum, crc
-from driver.archive.storage.frame_walk import END, HEADER_LENGTH, MORE, SegmentReader
-from driver.archive.storage.recovery import recovered_stop
-from driver.archive.storage.segment_file import (
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage import frame_walk
+from windtunnel.driver.archive.storage.checksum import CRC_32, CRC_32C, Checksum, crc
+from windtunnel.driver.archive.storage.frame_walk import END, HEADER_LENGTH, MORE, SegmentReader
+from windtunnel.driver.archive.storage.recovery import recovered_stop
+from windtunnel.driver.archive.storage.segment_file import (
     SEGMENT_LENGTH_MAX,
     SEGMENT_LENGTH_MIN,
     SegmentFile,
 )
-from driver.base.arith import align, is_power_of_two, wrap_i32
-from driver.base.errors import StorageError
-from driver.base.jit import kernel
-from driver.logbuffer.position import TERM_LENGTH_MAX, TERM_LENGTH_MIN
-from driver.wire import data, frame_type, header
+from windtunnel.driver.base.arith import align, is_power_of_two, wrap_i32
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer.position import TERM_LENGTH_MAX, TERM_LENGTH_MIN
+from windtunnel.driver.wire import data, frame_type, header
 
 NOT_SOUND = -1
 TERM_BITS_MIN, TERM_BITS_MAX = TERM_LENGTH_MIN.bit_length() - 1, TERM_LENGTH_MAX.bit_length() - 1

@@ -7,7 +7,7 @@ import os
 from enum import IntEnum
 from pathlib import Path
 
-from driver.base.errors import StorageError
+from windtunnel.driver.base.errors import StorageError
 
 
 class SyncLevel(IntEnum):

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
-from driver.archive.storage.checksum import Checksum, by_name
-from driver.base.errors import ConfigurationError
+from windtunnel.driver.archive.storage.checksum import Checksum, by_name
+from windtunnel.driver.base.errors import ConfigurationError
 
 PROGRAM = "windtunnel archive"
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from driver.archive.protocol.codes import NULL_VALUE, version_text
-from driver.archive.storage.catalog import Catalog
-from driver.archive.storage.catalog_entry import CatalogEntry
-from driver.archive.storage.mark_file import MarkFileHeader
-from driver.archive.storage.segment_file import SegmentFile
-from driver.archive.tool.failure import printable
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, version_text
+from windtunnel.driver.archive.storage.catalog import Catalog
+from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry
+from windtunnel.driver.archive.storage.mark_file import MarkFileHeader
+from windtunnel.driver.archive.storage.segment_file import SegmentFile
+from windtunnel.driver.archive.tool.failure import printable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

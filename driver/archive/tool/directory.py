@@ -4,16 +4,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from driver.archive.storage import catalog_account, mark_file
-from driver.archive.storage.catalog import FILE_NAME, Catalog, CatalogError, CatalogVersionError
-from driver.archive.storage.catalog_entry import CatalogEntry
-from driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
-from driver.archive.storage.checksum import Checksum
-from driver.archive.storage.mark_file import MarkFileHeader
-from driver.archive.storage.segment_file import names, segments_by_recording
-from driver.archive.tool.failure import DAMAGED, NOTHING, Failure
-from driver.base.clock import SystemClock
-from driver.base.errors import StorageError
+from windtunnel.driver.archive.storage import catalog_account, mark_file
+from windtunnel.driver.archive.storage.catalog import (
+    FILE_NAME,
+    Catalog,
+    CatalogError,
+    CatalogVersionError,
+)
+from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry
+from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
+from windtunnel.driver.archive.storage.checksum import Checksum
+from windtunnel.driver.archive.storage.mark_file import MarkFileHeader
+from windtunnel.driver.archive.storage.segment_file import names, segments_by_recording
+from windtunnel.driver.archive.tool.failure import DAMAGED, NOTHING, Failure
+from windtunnel.driver.base.clock import SystemClock
+from windtunnel.driver.base.errors import StorageError
 
 
 def require_archive(directory: Path) -> None:

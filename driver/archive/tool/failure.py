@@ -9,7 +9,7 @@
 
 import click
 
-from driver.client.errors import TIMEOUTS
+from windtunnel.driver.client.errors import TIMEOUTS
 
 OK, NOTHING, DAMAGED, USAGE, UNANSWERED = 0, 1, 2, 64, 124
 INTERRUPTED, BROKEN_PIPE = 130, 141

@@ -6,14 +6,14 @@ Source: archive-protocol 4.4, 9.
 
 import os
 
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage import frame_walk
-from driver.archive.storage.checksum import Checksum
-from driver.archive.storage.frame_walk import SegmentReader
-from driver.archive.storage.recovery import first_offset
-from driver.archive.storage.segment_file import SegmentFile
-from driver.archive.storage.sync import SyncLevel, sync_file, write_all
-from driver.base.errors import StorageError
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage import frame_walk
+from windtunnel.driver.archive.storage.checksum import Checksum
+from windtunnel.driver.archive.storage.frame_walk import SegmentReader
+from windtunnel.driver.archive.storage.recovery import first_offset
+from windtunnel.driver.archive.storage.segment_file import SegmentFile
+from windtunnel.driver.archive.storage.sync import SyncLevel, sync_file, write_all
+from windtunnel.driver.base.errors import StorageError
 
 
 def put_into(found: RecordingDescriptor, segment: SegmentFile, checksum: Checksum) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.frame_walk import FrameHeader, SegmentReader
-from driver.archive.storage.recovery import first_offset
-from driver.archive.storage.segment_file import SegmentFile
-from driver.wire import frame_type
-from driver.wire.data import HEADER_LENGTH
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.frame_walk import FrameHeader, SegmentReader
+from windtunnel.driver.archive.storage.recovery import first_offset
+from windtunnel.driver.archive.storage.segment_file import SegmentFile
+from windtunnel.driver.wire import frame_type
+from windtunnel.driver.wire.data import HEADER_LENGTH
 
 ROW_LENGTH = 16
 

@@ -7,10 +7,10 @@ are not touched: their positions cannot be trusted. Source: archive-protocol 9.
 
 from pathlib import Path
 
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.catalog_entry import CatalogEntry
-from driver.archive.storage.segment_file import SUFFIX, names, parsed, segment_base
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry
+from windtunnel.driver.archive.storage.segment_file import SUFFIX, names, parsed, segment_base
 
 
 def orphans(directory: Path, entries: list[CatalogEntry]) -> list[Path]:

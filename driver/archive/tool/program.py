@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import click
 
-from driver.archive.tool import failure, looking, mending, recovering, running
-from driver.archive.tool.command import PROGRAM, archive
-from driver.base.errors import DriverError
+from windtunnel.driver.archive.tool import failure, inspect, recover, repair, run
+from windtunnel.driver.archive.tool.command import PROGRAM, archive
+from windtunnel.driver.base.errors import DriverError
 
-for verb in (*running.VERBS, *looking.VERBS, *mending.VERBS, *recovering.VERBS):
+for verb in (*run.VERBS, *inspect.VERBS, *repair.VERBS, *recover.VERBS):
     archive.add_command(verb)
 
 

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
-from driver.archive.storage.catalog_writer import CatalogWriter
-from driver.archive.storage.checksum import Checksum
-from driver.archive.storage.frame_walk import SegmentReader
-from driver.archive.storage.recovery import first_offset, recovered_stop
-from driver.archive.storage.segment_file import SegmentFile, segment_base
-from driver.base.errors import StorageError
-from driver.wire.data import ALIGNMENT
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
+from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
+from windtunnel.driver.archive.storage.checksum import Checksum
+from windtunnel.driver.archive.storage.frame_walk import SegmentReader
+from windtunnel.driver.archive.storage.recovery import first_offset, recovered_stop
+from windtunnel.driver.archive.storage.segment_file import SegmentFile, segment_base
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.wire.data import ALIGNMENT
 
 Truncate = Callable[[int, int, str], bool]
 """Asked with (recording id, position, why) whether a recording may be cut off there."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.errors import ConfigurationError
-from driver.channel.resolver import UnknownHostError
-from driver.cnc import counters
-from driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.cnc.counters_manager import CountersManager
 
 NAME_ENTRY = 2001
 """The type id of a row's counter."""

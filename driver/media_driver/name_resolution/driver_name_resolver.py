@@ -15,22 +15,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.system import NS_PER_MS
-from driver.channel.address_text import HostPort
-from driver.channel.resolver import UnknownHostError
-from driver.channel.socket_address import SocketAddress
-from driver.cnc import counters
-from driver.cnc.counters_manager import CountersManager
-from driver.command.command_type import ErrorCode
-from driver.media_driver import system_counters
-from driver.media_driver.name_resolution.lookups import Lookup, Lookups
-from driver.media_driver.name_resolution.name_cache import CacheEntry, NameCache
-from driver.media_driver.name_resolution.resolution_datagram import (
+from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.driver.channel.address_text import HostPort
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.name_resolution.lookups import Lookup, Lookups
+from windtunnel.driver.media_driver.name_resolution.name_cache import CacheEntry, NameCache
+from windtunnel.driver.media_driver.name_resolution.resolution_datagram import (
     ResolutionEntry,
     decode,
     encode,
 )
-from driver.media_driver.name_resolution.resolver_socket import (
+from windtunnel.driver.media_driver.name_resolution.resolver_socket import (
     DATAGRAM_LENGTH_MAX,
     ResolverSocket,
 )

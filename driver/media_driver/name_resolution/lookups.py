@@ -11,9 +11,9 @@ import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from driver.base.clock import Clock
-from driver.base.errors import DriverError
-from driver.channel.resolver import Resolver, UnknownHostError
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel.resolver import Resolver, UnknownHostError
 
 Answer = tuple[str, int]
 """A numeric address and its scope id."""

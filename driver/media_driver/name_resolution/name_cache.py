@@ -9,7 +9,7 @@ Bounded: what is told comes from the network. Source: spec 1.9, aeron_name_resol
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from driver.channel.socket_address import SocketAddress
+from windtunnel.driver.channel.socket_address import SocketAddress
 
 ENTRIES_MAX = 1024
 """Ours: beyond any real number of drivers, and little enough to send around."""

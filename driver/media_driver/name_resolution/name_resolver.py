@@ -13,13 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from driver.base.clock import Clock
-from driver.channel.resolver import NetworkInterface, Resolver, UnknownHostError
-from driver.cnc import counters
-from driver.media.name_resolver import numeric_address
-from driver.media_driver import system_counters
-from driver.media_driver.command_error import NotYetError
-from driver.media_driver.name_resolution.lookups import Lookup, Lookups
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.channel.resolver import NetworkInterface, Resolver, UnknownHostError
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.media.name_resolver import numeric_address
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.command_error import NotYetError
+from windtunnel.driver.media_driver.name_resolution.lookups import Lookup, Lookups
 
 
 class Names(Protocol):

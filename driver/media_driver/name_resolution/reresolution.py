@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from driver.base.errors import DriverError
-from driver.channel.address_text import parse_host_port
-from driver.channel.resolver import UnknownHostError
-from driver.channel.socket_address import SocketAddress
-from driver.command.command_type import ErrorCode
-from driver.media.name_resolver import numeric_address
-from driver.media_driver.name_resolution.lookups import Lookup
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel.address_text import parse_host_port
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.media.name_resolver import numeric_address
+from windtunnel.driver.media_driver.name_resolution.lookups import Lookup
 
 SILENCE_NS = 5_000_000_000
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.base.arith import align
-from driver.channel.socket_address import SocketAddress
-from driver.wire import frame_type as types
-from driver.wire import header, resolution
+from windtunnel.driver.base.arith import align
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.wire import frame_type as types
+from windtunnel.driver.wire import header, resolution
 
 
 @dataclass(frozen=True, slots=True)

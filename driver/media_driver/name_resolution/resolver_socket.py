@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from driver.channel.socket_address import SocketAddress, decode
-from driver.media import link, transport
-from driver.media.udp_socket import SocketOptions, open_socket
+from windtunnel.driver.channel.socket_address import SocketAddress, decode
+from windtunnel.driver.media import link, transport
+from windtunnel.driver.media.udp_socket import SocketOptions, open_socket
 
 DATAGRAM_LENGTH_MAX = 65_504
 DATAGRAMS_PER_TURN = 8

@@ -12,27 +12,31 @@ from collections.abc import Callable
 
 import numpy as np
 
-from driver.base.clock import Clock
-from driver.base.errors import ConfigurationError
-from driver.base.system import NS_PER_MS
-from driver.channel.address_text import HostPort, parse_host_port, parse_interface
-from driver.channel.resolver import Resolver
-from driver.channel.socket_address import SocketAddress
-from driver.channel.uri import InvalidChannelError
-from driver.cnc.counters_manager import CountersManager
-from driver.command.command_type import ErrorCode
-from driver.media.udp_socket import SocketOptions
-from driver.media_driver.context import INVOKER, Context
-from driver.media_driver.name_resolution.csv_table import CsvTable, parse_table
-from driver.media_driver.name_resolution.driver_name_resolver import (
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.base.system import NS_PER_MS
+from windtunnel.driver.channel.address_text import HostPort, parse_host_port, parse_interface
+from windtunnel.driver.channel.resolver import Resolver
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.channel.uri import InvalidChannelError
+from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.media.udp_socket import SocketOptions
+from windtunnel.driver.media_driver.context import INVOKER, Context
+from windtunnel.driver.media_driver.name_resolution.csv_table import CsvTable, parse_table
+from windtunnel.driver.media_driver.name_resolution.driver_name_resolver import (
     DriverNameResolver,
     GossipSettings,
 )
-from driver.media_driver.name_resolution.lookups import Lookups
-from driver.media_driver.name_resolution.name_resolver import NameResolver, Names, PlainNames
-from driver.media_driver.name_resolution.resolution_datagram import as_name
-from driver.media_driver.name_resolution.resolver_socket import UdpResolverSocket
-from driver.wire import resolution
+from windtunnel.driver.media_driver.name_resolution.lookups import Lookups
+from windtunnel.driver.media_driver.name_resolution.name_resolver import (
+    NameResolver,
+    Names,
+    PlainNames,
+)
+from windtunnel.driver.media_driver.name_resolution.resolution_datagram import as_name
+from windtunnel.driver.media_driver.name_resolution.resolver_socket import UdpResolverSocket
+from windtunnel.driver.wire import resolution
 
 DEFAULT, CSV_TABLE, DRIVER = "default", "csv_table", "driver"
 _FUNCTIONS = {name: f"aeron_{name}_name_resolver_supplier" for name in (DEFAULT, CSV_TABLE, DRIVER)}

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from driver.base.errors import ConfigurationError
-from driver.settings.given import GivenSettings
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.settings.given import GivenSettings
 
 
 def read_given(environment: Mapping[str, str], arguments: Sequence[str]) -> GivenSettings:

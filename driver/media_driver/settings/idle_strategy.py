@@ -12,9 +12,9 @@ import re
 
 import numpy as np
 
-from driver.base import idle
-from driver.base.errors import ConfigurationError
-from driver.channel import uri_value
+from windtunnel.driver.base import idle
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_value
 
 STRATEGIES = {
     "backoff": "backoff",

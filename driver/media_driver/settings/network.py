@@ -6,13 +6,17 @@ Names, defaults and bounds are those of the C driver. Source: spec 10.1, Aeron 1
 from dataclasses import dataclass
 from typing import Annotated
 
-from driver.channel.flow_control_parameters import MAX, MIN, TAGGED
-from driver.channel.subscription_parameters import CUBIC, STATIC
-from driver.media_driver import loss_settings
-from driver.media_driver.loss_settings import FixedLoss, MultiGapLoss, RandomLoss
-from driver.media_driver.settings.setting import Arguments, PortRange, Tag, Words
-from driver.settings.kinds import Choice, Duration, Flag, Number, Setting, Size
-from driver.settings.units import KIB, MS, SECOND, US
+from windtunnel.driver.channel.flow_control_parameters import MAX, MIN, TAGGED
+from windtunnel.driver.channel.subscription_parameters import CUBIC, STATIC
+from windtunnel.driver.media_driver.settings import loss_interceptors
+from windtunnel.driver.media_driver.settings.loss_interceptors import (
+    FixedLoss,
+    MultiGapLoss,
+    RandomLoss,
+)
+from windtunnel.driver.media_driver.settings.setting import Arguments, PortRange, Tag, Words
+from windtunnel.driver.settings.kinds import Choice, Duration, Flag, Number, Setting, Size
+from windtunnel.driver.settings.units import KIB, MS, SECOND, US
 
 IO_VECTOR_LENGTH_MAX = 16
 NAK_DELAY_NS_MIN = US
@@ -48,12 +52,12 @@ _RESOLVERS = {
     "aeron_csv_table_name_resolver_supplier": "csv_table",
 }
 _INCOMING = {
-    loss_settings.LOSS: loss_settings.LOSS,
-    "aeron_udp_channel_interceptor_loss_load": loss_settings.LOSS,
-    loss_settings.FIXED_LOSS: loss_settings.FIXED_LOSS,
-    "aeron_udp_channel_interceptor_fixed_loss_load": loss_settings.FIXED_LOSS,
-    loss_settings.MULTI_GAP_LOSS: loss_settings.MULTI_GAP_LOSS,
-    "aeron_udp_channel_interceptor_multi_gap_loss_load": loss_settings.MULTI_GAP_LOSS,
+    loss_interceptors.LOSS: loss_interceptors.LOSS,
+    "aeron_udp_channel_interceptor_loss_load": loss_interceptors.LOSS,
+    loss_interceptors.FIXED_LOSS: loss_interceptors.FIXED_LOSS,
+    "aeron_udp_channel_interceptor_fixed_loss_load": loss_interceptors.FIXED_LOSS,
+    loss_interceptors.MULTI_GAP_LOSS: loss_interceptors.MULTI_GAP_LOSS,
+    "aeron_udp_channel_interceptor_multi_gap_loss_load": loss_interceptors.MULTI_GAP_LOSS,
 }
 _NO_RANDOM_LOSS = RandomLoss()
 _NO_FIXED_LOSS = FixedLoss()
@@ -239,7 +243,7 @@ class NetworkSettings:
         Arguments(
             "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS",
             "what `loss` drops",
-            loss_settings.parse_random_loss,
+            loss_interceptors.parse_random_loss,
             "rate=0.1|seed=1|recv-msg-mask=0x2",
         ),
     ] = _NO_RANDOM_LOSS
@@ -248,7 +252,7 @@ class NetworkSettings:
         Arguments(
             "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS",
             "what `fixed-loss` drops",
-            loss_settings.parse_fixed_loss,
+            loss_interceptors.parse_fixed_loss,
             "term-id=0|term-offset=0|length=1",
         ),
     ] = _NO_FIXED_LOSS
@@ -257,7 +261,7 @@ class NetworkSettings:
         Arguments(
             "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS",
             "what `multi-gap-loss` drops",
-            loss_settings.parse_multi_gap_loss,
+            loss_interceptors.parse_multi_gap_loss,
             "term-id=0|gap-radix=8192|gap-length=1408|total-gaps=10",
         ),
     ] = _NO_MULTI_GAP_LOSS

@@ -7,10 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from driver.base.aeron_directory import default_directory
-from driver.media_driver.settings.idle_strategy import STRATEGIES
-from driver.settings.kinds import Choice, Directory, Duration, Flag, Number, Setting, Size
-from driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
+from windtunnel.driver.base.aeron_directory import default_directory
+from windtunnel.driver.media_driver.settings.idle_strategy import STRATEGIES
+from windtunnel.driver.settings.kinds import (
+    Choice,
+    Directory,
+    Duration,
+    Flag,
+    Number,
+    Setting,
+    Size,
+)
+from windtunnel.driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
 
 DEDICATED = "DEDICATED"
 SHARED_NETWORK = "SHARED_NETWORK"

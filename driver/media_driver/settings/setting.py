@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from driver.base.arith import I64_MAX, I64_MIN
-from driver.base.errors import ConfigurationError
-from driver.channel.subscription_parameters import Group
-from driver.media.port_manager import parse_port_range
-from driver.settings.kinds import Choice, Duration, Number, Setting, between
+from windtunnel.driver.base.arith import I64_MAX, I64_MIN
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel.subscription_parameters import Group
+from windtunnel.driver.media.port_manager import parse_port_range
+from windtunnel.driver.settings.kinds import Choice, Duration, Number, Setting, between
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,18 @@ Names, defaults and bounds are those of the C driver. Source: spec 10.1, Aeron 1
 from dataclasses import dataclass
 from typing import Annotated
 
-from driver.base.arith import I32_MAX
-from driver.channel.publication_parameters import (
+from windtunnel.driver.base.arith import I32_MAX
+from windtunnel.driver.channel.publication_parameters import (
     MTU_LENGTH_MAX,
     MTU_LENGTH_MIN,
     RESENDS_MAX,
     TERM_LENGTH_MAX,
     TERM_LENGTH_MIN,
 )
-from driver.channel.subscription_parameters import Group
-from driver.media_driver.settings.setting import Inferable, OptionalDuration
-from driver.settings.kinds import Duration, Flag, Number, Size
-from driver.settings.units import KIB, MIB, MS, SECOND, US
+from windtunnel.driver.channel.subscription_parameters import Group
+from windtunnel.driver.media_driver.settings.setting import Inferable, OptionalDuration
+from windtunnel.driver.settings.kinds import Duration, Flag, Number, Size
+from windtunnel.driver.settings.units import KIB, MIB, MS, SECOND, US
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from driver import __main__ as process
-from driver.cnc import cnc_file, ring_buffer
-from driver.media_driver.context import SETTINGS
+from windtunnel.driver import __main__ as process
+from windtunnel.driver.cnc import cnc_file, ring_buffer
+from windtunnel.driver.media_driver.context import SETTINGS
 
 QUIET = {
     "AERON_THREADING_MODE": "SHARED",
@@ -85,7 +85,7 @@ def started(directory, *arguments, **settings) -> Iterator[subprocess.Popen[str]
     """A driver of its own, up and ready; killed if the test did not end it."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AERON_")}
     child = subprocess.Popen(
-        [sys.executable, "-m", "driver", "--dir", str(directory), *arguments],
+        [sys.executable, "-m", "windtunnel.driver", "--dir", str(directory), *arguments],
         env=environment | QUIET | settings,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

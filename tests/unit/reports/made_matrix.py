@@ -1,7 +1,7 @@
 """A matrix document as a command would leave it."""
 
-from harness.artifact.matrix import Matrix, MatrixCell, MatrixPeer
-from harness.artifact.suite import SuiteRun
+from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell, MatrixPeer
+from windtunnel.harness.artifact.run.suite import SuiteRun
 
 S = 1_000_000_000
 BEGIN = 1_700_000_000 * S

@@ -11,18 +11,22 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.artifact.counter_sample import COUNTER_SAMPLE, CounterFacts, write_counters
-from harness.artifact.decision import DECISION, DROP, NO_POSITION
-from harness.artifact.documents import write_document
-from harness.artifact.frame_class import DATA, NAK, PAD, SM
-from harness.artifact.frame_seen import FRAME_SEEN
-from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount
-from harness.artifact.manifest import Manifest, Phase, ProcessExit
-from harness.artifact.records import write_records
-from harness.artifact.run_dir import RunDir, SuiteDir
-from harness.artifact.suite import Suite, SuiteRun
-from harness.scenario.case import Case, Payload, resolve
-from harness.scenario.loader import load_scenario
+from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.artifact.host.counter_sample import (
+    COUNTER_SAMPLE,
+    CounterFacts,
+    write_counters,
+)
+from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN
+from windtunnel.harness.artifact.middlebox.decision import DECISION, DROP, NO_POSITION
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK, PAD, SM
+from windtunnel.harness.artifact.middlebox.ledger import FrameAccount, Ledger, LinkAccount
+from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExit
+from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
+from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.scenario.loader import load_scenario
+from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
 
 EPOCH_NS = 1_700_000_000_000_000_000
 MS = 1_000_000

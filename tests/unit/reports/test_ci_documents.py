@@ -5,11 +5,11 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from harness.artifact.suite import Suite
-from reports.junit import junit_xml
-from reports.markdown import TOLD_MAX, summary
-from reports.outcomes import of_matrix, of_suite
 from tests.unit.reports.made_matrix import make_matrix
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.reports.junit import junit_xml
+from windtunnel.reports.markdown import TOLD_MAX, summary
+from windtunnel.reports.outcomes import of_matrix, of_suite
 
 FOLDER = Path("runs/matrix-made")
 CELL = ("matrix/loss", "pyaeron", "ours")

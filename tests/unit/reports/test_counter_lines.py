@@ -4,10 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.artifact.counter_sample import COUNTER_SAMPLE, CounterFacts, write_counters
-from harness.artifact.records import write_records
-from harness.artifact.run_dir import HostDir
-from reports.counter_lines import (
+from windtunnel.harness.artifact.host.counter_sample import (
+    COUNTER_SAMPLE,
+    CounterFacts,
+    write_counters,
+)
+from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.reports.counter_lines import (
     Line,
     difference,
     distances,

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.decimate import KEPT_PER_BUCKET, keep
 from tests.naive.decimate import peaks_lost
+from windtunnel.reports.decimate import KEPT_PER_BUCKET, keep
 
 
 def test_few_points_all_stay() -> None:

@@ -4,11 +4,19 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.artifact.decision import DECISION, DROP, DUPLICATE, HOLD, NO_POSITION, SWAP
-from harness.artifact.frame_class import DATA, PAD, SM
-from harness.artifact.frame_seen import FRAME_SEEN, HEADER
-from harness.dissect.frames import FRAME
-from reports.marks import (
+from tests.naive.decimate import nth_occurrence
+from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN, HEADER
+from windtunnel.harness.artifact.middlebox.decision import (
+    DECISION,
+    DROP,
+    DUPLICATE,
+    HOLD,
+    NO_POSITION,
+    SWAP,
+)
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD, SM
+from windtunnel.harness.dissect.frames.frames import FRAME
+from windtunnel.reports.marks import (
     Geometry,
     _nth_occurrence,
     decision_marks,
@@ -17,7 +25,6 @@ from reports.marks import (
     retransmit_marks,
     weather_marks,
 )
-from tests.naive.decimate import nth_occurrence
 
 STREAM = 1001
 TERM = 65536

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.documents import DocumentError
-from harness.artifact.matrix import Matrix
-from harness.artifact.run_dir import MatrixDir
-from harness.artifact.suite import Suite
-from reports.matrix_page import write_matrix_page
 from tests.unit.reports.made_matrix import make_matrix
 from tests.unit.reports.test_page import read
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.run.matrix import Matrix
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run_dir import MatrixDir
+from windtunnel.reports.matrix_page import write_matrix_page
 
 BAD = ("matrix/loss", "pyaeron", "ours")
 

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.packing import pack
+from windtunnel.reports.packing import pack
 
 
 def unpack(text: str) -> Any:

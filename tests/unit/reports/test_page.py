@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.documents import DocumentError, read_document, write_document
-from harness.artifact.manifest import Manifest, Phase
-from harness.artifact.run_dir import SuiteDir
-from harness.artifact.suite import ScenarioResult, Suite, SuiteRun
-from reports import page
-from reports.evidence import ANALYSIS_SCHEMA, read_run, worst
-from reports.page import write_run_report, write_suite_report
 from tests.unit.reports.made_suite import Weather, make_suite
+from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.run.manifest import Manifest, Phase
+from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
+from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.reports import page
+from windtunnel.reports.evidence import ANALYSIS_SCHEMA, read_run, worst
+from windtunnel.reports.page import write_run_report, write_suite_report
 
 SMALL = Weather(frame_count=150)
 PAGE_BYTES_MAX = 8_000_000

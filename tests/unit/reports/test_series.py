@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.artifact.run_dir import RunDir
-from harness.scenario.case import Case, HostCase, LinkCase
-from reports.charts import MARKS_PER_KIND_MAX, POINTS_PER_LINE_MAX, chart_document
-from reports.counter_lines import Line
-from reports.marks import Marks
-from reports.series import RunSeries, StreamSeries, read_series
 from tests.unit.reports.made_suite import Weather, make_case, make_run, timeline
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.resolved.case import Case, HostCase, LinkCase
+from windtunnel.reports.charts import MARKS_PER_KIND_MAX, POINTS_PER_LINE_MAX, chart_document
+from windtunnel.reports.counter_lines import Line
+from windtunnel.reports.marks import Marks
+from windtunnel.reports.series import RunSeries, StreamSeries, read_series
 
 WEATHER = Weather(frame_count=800, loss=0.05)
 LINES = ["pub-lmt", "snd-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"]

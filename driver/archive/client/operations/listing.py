@@ -6,11 +6,11 @@ refuses a second with ACTIVE_LISTING. Source: archive-protocol 3.4, 3.5.
 
 from collections.abc import Callable
 
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.errors import refusal
-from driver.archive.client.turns import Turns
-from driver.archive.protocol.codes import BooleanType, ControlResponseCode
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.errors import refusal
+from windtunnel.driver.archive.client.turns import Turns
+from windtunnel.driver.archive.protocol.codes import BooleanType, ControlResponseCode
+from windtunnel.driver.archive.protocol.requests import (
     ArchiveIdRequest,
     FindLastMatchingRecordingRequest,
     ListRecordingRequest,
@@ -24,7 +24,7 @@ from driver.archive.protocol.requests import (
     StartPositionRequest,
     StopPositionRequest,
 )
-from driver.archive.protocol.responses import (
+from windtunnel.driver.archive.protocol.responses import (
     ControlResponse,
     RecordingDescriptor,
     RecordingSubscriptionDescriptor,

@@ -6,19 +6,19 @@ The archive answers as soon as it has subscribed; what becomes of the recording 
 from collections.abc import Callable
 from typing import TypeVar
 
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.errors import ArchiveError
-from driver.archive.client.turns import Turns, until
-from driver.archive.protocol.codes import BooleanType, ErrorCode, SourceLocation
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.errors import ArchiveError
+from windtunnel.driver.archive.client.turns import Turns, until
+from windtunnel.driver.archive.protocol.codes import BooleanType, ErrorCode, SourceLocation
+from windtunnel.driver.archive.protocol.requests import (
     ExtendRecordingRequest2,
     StartRecordingRequest2,
     StopRecordingByIdentityRequest,
     StopRecordingRequest,
     StopRecordingSubscriptionRequest,
 )
-from driver.channel import uri, uri_param
-from driver.client import ExclusivePublication, Publication
+from windtunnel.driver.channel import uri, uri_param
+from windtunnel.driver.client import ExclusivePublication, Publication
 
 _PUBLICATION = TypeVar("_PUBLICATION", bound=Publication)
 

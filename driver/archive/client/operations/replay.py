@@ -9,12 +9,12 @@ Source: archive-protocol 3.6 to 3.9.
 
 from dataclasses import dataclass
 
-from driver.archive.client import control_channels
-from driver.archive.client.control_session import ControlSession, require_ok
-from driver.archive.client.errors import ArchiveError, ArchiveTimeoutError
-from driver.archive.client.turns import Turns, until
-from driver.archive.protocol.codes import NULL_VALUE
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.client import control_channels
+from windtunnel.driver.archive.client.control_session import ControlSession, require_ok
+from windtunnel.driver.archive.client.errors import ArchiveError, ArchiveTimeoutError
+from windtunnel.driver.archive.client.turns import Turns, until
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE
+from windtunnel.driver.archive.protocol.requests import (
     BoundedReplayRequest,
     ReplayRequest,
     ReplayTokenRequest,
@@ -22,10 +22,10 @@ from driver.archive.protocol.requests import (
     StopAllReplaysRequest,
     StopReplayRequest,
 )
-from driver.archive.protocol.responses import ControlResponse
-from driver.base.arith import I32_MAX
-from driver.channel import uri, uri_param
-from driver.client import ExclusivePublication, Subscription
+from windtunnel.driver.archive.protocol.responses import ControlResponse
+from windtunnel.driver.base.arith import I32_MAX
+from windtunnel.driver.channel import uri, uri_param
+from windtunnel.driver.client import ExclusivePublication, Subscription
 
 REQUEST_TERM_LENGTH = 64 * 1024
 

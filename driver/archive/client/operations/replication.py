@@ -6,11 +6,11 @@ carries it as correlation id. Source: archive-protocol 3.13, 7.
 
 from dataclasses import dataclass
 
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.operations.recording import unless_unknown
-from driver.archive.client.turns import Turns
-from driver.archive.protocol.codes import NULL_VALUE, ErrorCode
-from driver.archive.protocol.replication import ReplicateRequest2, StopReplicationRequest
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.operations.recording import unless_unknown
+from windtunnel.driver.archive.client.turns import Turns
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from windtunnel.driver.archive.protocol.replication import ReplicateRequest2, StopReplicationRequest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,9 @@ Where files are to be deleted, the answer is how many names were scheduled, and 
 tells when they are gone. Source: archive-protocol 3.10 to 3.12, 3.14.
 """
 
-from driver.archive.client.control_session import ControlSession
-from driver.archive.client.turns import Turns
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.client.control_session import ControlSession
+from windtunnel.driver.archive.client.turns import Turns
+from windtunnel.driver.archive.protocol.requests import (
     AttachSegmentsRequest,
     DeleteDetachedSegmentsRequest,
     DetachSegmentsRequest,
@@ -17,7 +17,7 @@ from driver.archive.protocol.requests import (
     TruncateRecordingRequest,
     UpdateChannelRequest,
 )
-from driver.channel import uri
+from windtunnel.driver.channel import uri
 
 
 def _count(session: ControlSession, kind: type[Request], **fields: object) -> Turns[int]:

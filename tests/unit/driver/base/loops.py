@@ -4,8 +4,8 @@ They live outside the test modules: a build kept on disk names its module, and p
 test module under another name.
 """
 
-from driver.base import atomics, handoff
-from driver.base.jit import kernel
+from windtunnel.driver.base import atomics, handoff
+from windtunnel.driver.kernels.jit import kernel
 
 
 @kernel

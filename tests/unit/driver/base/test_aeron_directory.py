@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from driver.base import aeron_directory
-from driver.base.aeron_directory import default_directory
-from driver.client.context import ClientContext
-from driver.media_driver.context import Context
+from windtunnel.driver.base import aeron_directory
+from windtunnel.driver.base.aeron_directory import default_directory
+from windtunnel.driver.client.context import ClientContext
+from windtunnel.driver.media_driver.context import Context
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base import arith
+from windtunnel.driver.base import arith
 
 
 @given(st.integers(-(1 << 40), 1 << 40))

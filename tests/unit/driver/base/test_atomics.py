@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from driver.base import atomics
-from driver.base.jit import BOUNDS_CHECKED, JIT_DISABLED
 from tests.unit.driver.base.loops import (
     add_many,
     consume,
@@ -17,6 +15,8 @@ from tests.unit.driver.base.loops import (
     increment_by_compare_and_set,
     produce,
 )
+from windtunnel.driver.base import atomics
+from windtunnel.driver.kernels.jit import BOUNDS_CHECKED, JIT_DISABLED
 
 REFUSED = (TypeError, ValueError, struct.error) if JIT_DISABLED else TypingError
 KINDS = [

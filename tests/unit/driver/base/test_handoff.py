@@ -6,9 +6,9 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base import handoff
-from driver.base.jit import JIT_DISABLED
 from tests.unit.driver.base.loops import put_all, take_all
+from windtunnel.driver.base import handoff
+from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(1, 5))

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from driver.base import idle, system
-from driver.base.clock import ManualClock, SystemClock
+from windtunnel.driver.base import idle, system
+from windtunnel.driver.base.clock import ManualClock, SystemClock
 
 
 def test_the_system_clock_reads_the_clocks_of_the_machine() -> None:

@@ -2,7 +2,7 @@
 
 import ipaddress
 
-from driver.channel.resolver import NetworkInterface, UnknownHostError
+from windtunnel.driver.channel.resolver import NetworkInterface, UnknownHostError
 
 LOOPBACK = NetworkInterface("lo", 1, "127.0.0.1", is_loopback=True, is_multicast=False)
 LOOPBACK_V6 = NetworkInterface("lo", 1, "::1", is_loopback=True, is_multicast=False)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.errors import ConfigurationError
-from driver.channel import flow_control_parameters
-from driver.channel.flow_control_parameters import FlowControlParameters
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import flow_control_parameters
+from windtunnel.driver.channel.flow_control_parameters import FlowControlParameters
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from driver.base.errors import ConfigurationError
-from driver.channel import publication_parameters, uri
-from driver.channel.publication_parameters import (
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import publication_parameters, uri
+from windtunnel.driver.channel.publication_parameters import (
     InitialPosition,
     PublicationDefaults,
     TaggedPublication,

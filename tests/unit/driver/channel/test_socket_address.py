@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from driver.channel import socket_address
-from driver.channel.socket_address import SocketAddress
 from tests.naive import socket_address as naive
+from windtunnel.driver.channel import socket_address
+from windtunnel.driver.channel.socket_address import SocketAddress
 
 ADDRESSES = st.builds(SocketAddress, st.ip_addresses().map(str), st.integers(0, 65535)) | st.builds(
     SocketAddress,

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from driver.base.errors import ConfigurationError
-from driver.channel import subscription_parameters, uri
-from driver.channel.subscription_parameters import Group, SubscriptionDefaults
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import subscription_parameters, uri
+from windtunnel.driver.channel.subscription_parameters import Group, SubscriptionDefaults
 
 DEFAULTS = SubscriptionDefaults()
 SECOND_NS = 1_000_000_000

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.errors import ConfigurationError
-from driver.channel import admission, udp_channel, uri
-from driver.channel.resolver import UnknownHostError
-from driver.channel.socket_address import SocketAddress
-from driver.channel.udp_channel import ControlMode
-from driver.channel.uri import InvalidChannelError
 from tests.unit.driver.channel.machine import LAN, LAN_V6, LOOPBACK, WAN, Machine
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import admission, udp_channel, uri
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.channel.udp_channel import ControlMode
+from windtunnel.driver.channel.uri import InvalidChannelError
 
 UNIQUE = 7
 

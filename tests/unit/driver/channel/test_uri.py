@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.errors import ConfigurationError
-from driver.channel import uri
-from driver.channel.uri import ChannelUri, InvalidChannelError
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri
+from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 
 KEYS = st.text(st.characters(exclude_characters="=|\0", codec="utf-8"), min_size=1, max_size=12)
 VALUES = st.text(st.characters(exclude_characters="|\0", codec="utf-8"), min_size=1, max_size=20)

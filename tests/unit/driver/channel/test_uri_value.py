@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.arith import I32_MAX, I32_MIN, I64_MAX
-from driver.base.errors import ConfigurationError
-from driver.channel import uri_value
+from windtunnel.driver.base.arith import I32_MAX, I32_MIN, I64_MAX
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_value
 
 NOT_NEGATIVE = st.integers(0, I64_MAX)
 

@@ -2,8 +2,8 @@
 
 import numba
 
-from driver.base.atomics import get_i64_acquire
-from driver.client.counter import propose_max_atomic
+from windtunnel.driver.base.atomics import get_i64_acquire
+from windtunnel.driver.client.counter import propose_max_atomic
 
 
 @numba.njit

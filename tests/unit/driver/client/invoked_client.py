@@ -2,10 +2,10 @@
 
 from contextlib import contextmanager
 
-from driver.base import system
-from driver.client.aeron import Aeron
-from driver.client.context import ClientContext
 from tests.unit.driver.media_driver.invoked_driver import MS, lab
+from windtunnel.driver.base import system
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.context import ClientContext
 
 
 def turns_until(turn, condition, turns):

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from driver.client.exclusive_publication import ExclusivePublication
-from driver.client.image import Image
-from driver.client.publication import Publication
-from driver.cnc import counters
-from driver.logbuffer import descriptor
-from driver.logbuffer.log_buffer import LogBuffer
-from driver.logbuffer.parameters import LogParameters
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.logbuffer.parameters import LogParameters
 
 SESSION_ID, STREAM_ID, INITIAL_TERM_ID = -42, 1001, 2147483647
 TERM_LENGTH, MTU = 65_536, 1_408

@@ -4,10 +4,14 @@ import asyncio
 
 import pytest
 
-from driver.client.asynchronous import AsyncPublication, AsyncSubscription, ReceivedMessage
-from driver.client.errors import ClientError, ClosedError
-from driver.client.subscription import Subscription
 from tests.unit.driver.client.own_stream import SESSION_ID, STREAM_ID, TERM_LENGTH, OwnStream
+from windtunnel.driver.client.asynchronous import (
+    AsyncPublication,
+    AsyncSubscription,
+    ReceivedMessage,
+)
+from windtunnel.driver.client.errors import ClientError, ClosedError
+from windtunnel.driver.client.subscription import Subscription
 
 
 class Readers:

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from driver.base.clock import ManualClock
-from driver.client import channel_status
-from driver.cnc import counters
-from driver.cnc.counters_manager import CountersManager
-from driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.client import channel_status
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.cnc.counters_reader import CountersReader
 
 CHANNEL = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k"
 RECEIVE_STATUS_TYPE, ADDRESS_TYPE = 7, 14

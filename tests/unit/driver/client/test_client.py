@@ -7,20 +7,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from driver.base import system
-from driver.client.aeron import Aeron
-from driver.client.context import ClientContext
-from driver.client.errors import (
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM, lab
+from windtunnel.driver.base import system
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.context import ClientContext
+from windtunnel.driver.client.errors import (
     ClosedError,
     CommandTimeoutError,
     DriverTimeoutError,
     RegistrationError,
 )
-from driver.cnc import broadcast
-from driver.command.command_type import ErrorCode
-from driver.command.image import AvailableImage
-from driver.logbuffer import publication_result as result
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM, lab
+from windtunnel.driver.cnc import broadcast
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.image import AvailableImage
+from windtunnel.driver.logbuffer import publication_result as result
 
 BAD_CHANNEL = "aeron:udp?endpoint=nowhere"
 

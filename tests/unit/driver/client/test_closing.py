@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from driver.base import system
-from driver.client.errors import DriverBufferFullError
-from driver.cnc import ring_buffer
-from driver.logbuffer import publication_result as result
 from tests.unit.driver.client.invoked_client import world
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM
+from windtunnel.driver.base import system
+from windtunnel.driver.client.errors import DriverBufferFullError
+from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.logbuffer import publication_result as result
 
 HEARTBEAT_TYPE_ID = 11
 

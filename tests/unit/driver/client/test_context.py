@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from driver.base.errors import ConfigurationError
-from driver.client.context import ClientContext, from_environment
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.client.context import ClientContext, from_environment
 
 ACCEPTED = [
     {},

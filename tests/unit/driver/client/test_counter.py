@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import pytest
 
-from driver.client.counter import Counter
-from driver.cnc import counters
-from driver.cnc.counters_reader import CountersReader
 from tests.unit.driver.client.compiled_handlers import raise_often
+from windtunnel.driver.client.counter import Counter
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.cnc.counters_reader import CountersReader
 
 COUNTER_ID = 3
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from driver.client.fragment_batch import FragmentBatch
-from driver.client.subscription import Subscription
 from tests.unit.driver.client.compiled_handlers import count_bytes
 from tests.unit.driver.client.own_stream import MTU, STREAM_ID, OwnStream
+from windtunnel.driver.client.image.fragment_batch import FragmentBatch
+from windtunnel.driver.client.subscription import Subscription
 
 
 class Sessions:

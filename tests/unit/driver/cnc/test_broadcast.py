@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.atomics import get_i64, put_i32, put_i64
-from driver.base.jit import JIT_DISABLED, kernel
-from driver.cnc import broadcast
 from tests.naive.broadcast import LAPPED, NaiveBroadcast, NaiveReceiver
+from windtunnel.driver.base.atomics import get_i64, put_i32, put_i64
+from windtunnel.driver.cnc import broadcast
+from windtunnel.driver.kernels.jit import JIT_DISABLED, kernel
 
 CAPACITY = 256
 LONGEST = CAPACITY // 8

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from driver.base.clock import ManualClock
-from driver.base.errors import ConfigurationError, DriverError, StorageError
-from driver.cnc import broadcast, cnc_file, ring_buffer
-from driver.cnc.cnc_header import CncHeader
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.base.errors import ConfigurationError, DriverError, StorageError
+from windtunnel.driver.cnc import broadcast, cnc_file, ring_buffer
+from windtunnel.driver.cnc.cnc_header import CncHeader
 
 HEADER = CncHeader(
     counters_metadata_buffer_length=4 << 20,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.errors import ConfigurationError
-from driver.cnc.cnc_header import HEADER_LENGTH, CncHeader
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.cnc.cnc_header import HEADER_LENGTH, CncHeader
 
 EXAMPLE = bytes.fromhex(
     "00 02 00 00 00 03 10 00  80 00 10 00 00 00 40 00"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from driver.cnc.counter_label import fitting
-from driver.cnc.counters import LABEL_LENGTH_MAX
+from windtunnel.driver.cnc.counter_label import fitting
+from windtunnel.driver.cnc.counters import LABEL_LENGTH_MAX
 
 
 @pytest.mark.parametrize(

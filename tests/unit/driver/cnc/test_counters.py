@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.arith import I64_MAX
-from driver.base.atomics import get_i64, put_i32, put_i64
-from driver.base.clock import ManualClock
-from driver.base.errors import StorageError
-from driver.base.jit import JIT_DISABLED, kernel
-from driver.cnc import counters
-from driver.cnc.counters_manager import CountersManager, append_label
-from driver.cnc.counters_reader import CountersReader
 from tests.naive.counters import NaiveCounter, NaiveManager, find
 from tests.naive.gate import pass_together
+from windtunnel.driver.base.arith import I64_MAX
+from windtunnel.driver.base.atomics import get_i64, put_i32, put_i64
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.cnc.counters_manager import CountersManager, append_label
+from windtunnel.driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.kernels.jit import JIT_DISABLED, kernel
 
 CAPACITY = 6
 TYPE = 1001

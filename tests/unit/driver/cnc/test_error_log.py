@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.atomics import put_i32
-from driver.base.clock import ManualClock
-from driver.cnc.error_log import TEXT_LENGTH_MAX, ErrorLog, ErrorObservation, read_errors
+from windtunnel.driver.base.atomics import put_i32
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.cnc.error_log import TEXT_LENGTH_MAX, ErrorLog, ErrorObservation, read_errors
 
 LENGTH = 256
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driver.base.arith import I64_MAX
-from driver.base.atomics import get_i64, put_i64
-from driver.base.clock import ManualClock
-from driver.cnc import broadcast, cnc_file, counters, ring_buffer
-from driver.cnc.cnc_header import CncHeader
-from driver.cnc.counters_manager import CountersManager
-from driver.cnc.counters_reader import Counter, CountersReader
-from driver.cnc.error_log import read_errors
 from tests.golden.reader import GOLDEN, load_array
+from windtunnel.driver.base.arith import I64_MAX
+from windtunnel.driver.base.atomics import get_i64, put_i64
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.cnc import broadcast, cnc_file, counters, ring_buffer
+from windtunnel.driver.cnc.cnc_header import CncHeader
+from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.cnc.counters_reader import Counter, CountersReader
+from windtunnel.driver.cnc.error_log import read_errors
 
 STREAM_SETS = ["one-message", "clean", "loss-unreliable", "java-cubic-loss"]
 ALL_SETS = [*STREAM_SETS, "commands"]

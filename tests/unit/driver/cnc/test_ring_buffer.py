@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base import system
-from driver.base.atomics import add_i64, get_i64, put_i32, put_i64
-from driver.base.jit import JIT_DISABLED, kernel
-from driver.cnc import ring_buffer
 from tests.naive.gate import pass_together
 from tests.naive.ring import NaiveRing, Record
+from windtunnel.driver.base import system
+from windtunnel.driver.base.atomics import add_i64, get_i64, put_i32, put_i64
+from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.kernels.jit import JIT_DISABLED, kernel
 
 CAPACITY = 256
 LONGEST = CAPACITY // 8

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
-from driver.command.codec import (
+from windtunnel.driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
+from windtunnel.driver.command.codec import (
     COMMANDS,
     RESPONSES,
     Command,
@@ -16,8 +16,8 @@ from driver.command.codec import (
     decode_command,
     decode_response,
 )
-from driver.command.command_type import CommandType, ErrorCode, ResponseType
-from driver.command.counter import (
+from windtunnel.driver.command.command_type import CommandType, ErrorCode, ResponseType
+from windtunnel.driver.command.counter import (
     AddCounter,
     AddStaticCounter,
     CounterReady,
@@ -25,17 +25,17 @@ from driver.command.counter import (
     StaticCounter,
     UnavailableCounter,
 )
-from driver.command.destination import (
+from windtunnel.driver.command.destination import (
     AddDestination,
     AddReceiveDestination,
     RemoveDestination,
     RemoveDestinationById,
     RemoveReceiveDestination,
 )
-from driver.command.driver import TerminateDriver
-from driver.command.image import AvailableImage, RejectImage, UnavailableImage
-from driver.command.payload import MalformedCommand, UnknownCommand
-from driver.command.publication import (
+from windtunnel.driver.command.driver import TerminateDriver
+from windtunnel.driver.command.image import AvailableImage, RejectImage, UnavailableImage
+from windtunnel.driver.command.payload import MalformedCommand, UnknownCommand
+from windtunnel.driver.command.publication import (
     AddExclusivePublication,
     AddPublication,
     ExclusivePublicationReady,
@@ -44,8 +44,12 @@ from driver.command.publication import (
     PublicationReady,
     RemovePublication,
 )
-from driver.command.response import ErrorResponse, OperationSuccess, PublicationError
-from driver.command.subscription import AddSubscription, RemoveSubscription, SubscriptionReady
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess, PublicationError
+from windtunnel.driver.command.subscription import (
+    AddSubscription,
+    RemoveSubscription,
+    SubscriptionReady,
+)
 
 CLIENT = 0x1122334455667788
 CORRELATION = -2

@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from driver.cnc import broadcast, cnc_file
-from driver.command.client import ClientTimeout
-from driver.command.codec import Response, decode_response
-from driver.command.counter import CounterReady, StaticCounter, UnavailableCounter
-from driver.command.image import AvailableImage
-from driver.command.publication import (
+from tests.golden.reader import load_array
+from windtunnel.driver.cnc import broadcast, cnc_file
+from windtunnel.driver.command.client import ClientTimeout
+from windtunnel.driver.command.codec import Response, decode_response
+from windtunnel.driver.command.counter import CounterReady, StaticCounter, UnavailableCounter
+from windtunnel.driver.command.image import AvailableImage
+from windtunnel.driver.command.publication import (
     ExclusivePublicationReady,
     NextAvailableSessionId,
     PublicationReady,
 )
-from driver.command.response import ErrorResponse, OperationSuccess, PublicationError
-from driver.command.subscription import SubscriptionReady
-from tests.golden.reader import load_array
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess, PublicationError
+from windtunnel.driver.command.subscription import SubscriptionReady
 
 STREAMS = [("one-message", 404496857), ("clean", 1234567), ("loss-unreliable", 78)]
 SUBSCRIBER_POSITION_ID = {"java-cubic-loss": 58}

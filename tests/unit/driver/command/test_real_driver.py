@@ -7,18 +7,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driver.base.clock import SystemClock
-from driver.cnc import broadcast, cnc_file, counters, ring_buffer
-from driver.cnc.counters_manager import append_label
-from driver.cnc.counters_reader import CountersReader
-from driver.cnc.error_log import read_errors
-from driver.command.client import ClientClose
-from driver.command.codec import Command, Response, decode_response
-from driver.command.command_type import ErrorCode
-from driver.command.counter import AddCounter, CounterReady, RemoveCounter, UnavailableCounter
-from driver.command.publication import AddExclusivePublication, ExclusivePublicationReady
-from driver.command.response import ErrorResponse, OperationSuccess
-from driver.command.subscription import AddSubscription, RemoveSubscription, SubscriptionReady
+from windtunnel.driver.base.clock import SystemClock
+from windtunnel.driver.cnc import broadcast, cnc_file, counters, ring_buffer
+from windtunnel.driver.cnc.counters_manager import append_label
+from windtunnel.driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.cnc.error_log import read_errors
+from windtunnel.driver.command.client import ClientClose
+from windtunnel.driver.command.codec import Command, Response, decode_response
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.counter import (
+    AddCounter,
+    CounterReady,
+    RemoveCounter,
+    UnavailableCounter,
+)
+from windtunnel.driver.command.publication import AddExclusivePublication, ExclusivePublicationReady
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
+from windtunnel.driver.command.subscription import (
+    AddSubscription,
+    RemoveSubscription,
+    SubscriptionReady,
+)
 
 pyaeron = pytest.importorskip("pyaeron")
 pytestmark = pytest.mark.peer

@@ -1,9 +1,9 @@
 """A publisher in one kernel, so that several of them meet at the same tail."""
 
-from driver.base.jit import kernel
-from driver.logbuffer import appender
-from driver.logbuffer import publication_result as result
 from tests.unit.driver.base.loops import meet
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import appender
+from windtunnel.driver.logbuffer import publication_result as result
 
 
 @kernel

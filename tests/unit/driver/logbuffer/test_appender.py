@@ -6,14 +6,14 @@ import threading
 import numpy as np
 import pytest
 
-from driver.base.arith import I32_MAX, wrap_i32
-from driver.base.jit import JIT_DISABLED
-from driver.logbuffer import appender, descriptor, reader
-from driver.logbuffer import publication_result as result
-from driver.logbuffer.parameters import LogParameters, initialise
-from driver.wire import data, header
-from driver.wire import frame_type as types
 from tests.unit.driver.logbuffer.loops import publish_all
+from windtunnel.driver.base.arith import I32_MAX, wrap_i32
+from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.driver.logbuffer import appender, descriptor, reader
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
+from windtunnel.driver.wire import data, header
+from windtunnel.driver.wire import frame_type as types
 
 TERM_LENGTH = 65536
 META = 3 * TERM_LENGTH

@@ -5,10 +5,10 @@ import struct
 import numpy as np
 import pytest
 
-from driver.base.arith import I32_MAX, I32_MIN, wrap_i32
-from driver.base.errors import ConfigurationError
-from driver.logbuffer import descriptor
-from driver.logbuffer.parameters import LogParameters, initialise
+from windtunnel.driver.base.arith import I32_MAX, I32_MIN, wrap_i32
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
 TERM_LENGTH = 65536
 LENGTH = 3 * TERM_LENGTH + 4096

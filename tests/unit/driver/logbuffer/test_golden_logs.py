@@ -6,7 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from driver.logbuffer import (
+from tests.golden.reader import GOLDEN, datagrams, load_array, message, seen_by
+from windtunnel.driver.logbuffer import (
     appender,
     cleaner,
     descriptor,
@@ -16,11 +17,10 @@ from driver.logbuffer import (
     reader,
     rebuilder,
 )
-from driver.logbuffer import publication_result as result
-from driver.logbuffer.parameters import LogParameters, initialise
-from driver.wire import data, header
-from driver.wire import frame_type as types
-from tests.golden.reader import GOLDEN, datagrams, load_array, message, seen_by
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
+from windtunnel.driver.wire import data, header
+from windtunnel.driver.wire import frame_type as types
 
 UNLIMITED = 1 << 62
 PUBLICATION = "publication-4.logbuffer"

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from driver.base.errors import ConfigurationError, StorageError
-from driver.logbuffer import appender, descriptor, log_buffer
-from driver.logbuffer.log_buffer import LogBuffer
-from driver.logbuffer.parameters import LogParameters
+from windtunnel.driver.base.errors import ConfigurationError, StorageError
+from windtunnel.driver.logbuffer import appender, descriptor, log_buffer
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.logbuffer.parameters import LogParameters
 
 TERM_LENGTH = 65536
 

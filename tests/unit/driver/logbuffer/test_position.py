@@ -2,8 +2,8 @@
 
 import pytest
 
-from driver.base.arith import I32_MAX, I32_MIN
-from driver.logbuffer import position
+from windtunnel.driver.base.arith import I32_MAX, I32_MIN
+from windtunnel.driver.logbuffer import position
 
 BITS = 16
 TERM_LENGTH = 1 << BITS

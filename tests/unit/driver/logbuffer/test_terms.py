@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from driver.logbuffer import (
+from windtunnel.driver.logbuffer import (
     cleaner,
     frame,
     gap_filler,
@@ -14,7 +14,7 @@ from driver.logbuffer import (
     rebuilder,
     scanner,
 )
-from driver.logbuffer.parameters import LogParameters, initialise
+from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
 TERM_LENGTH = 65536
 META = 3 * TERM_LENGTH

@@ -5,10 +5,10 @@ import struct
 import numpy as np
 import pytest
 
-from driver.base.arith import I32_MIN
-from driver.logbuffer import appender, descriptor, unblocker
-from driver.logbuffer import publication_result as result
-from driver.logbuffer.parameters import LogParameters, initialise
+from windtunnel.driver.base.arith import I32_MIN
+from windtunnel.driver.logbuffer import appender, descriptor, unblocker
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
 TERM_LENGTH = 65536
 META = 3 * TERM_LENGTH

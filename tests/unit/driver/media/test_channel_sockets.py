@@ -5,14 +5,14 @@ import errno
 import numpy as np
 import pytest
 
-from driver.base.errors import DriverError
-from driver.channel import udp_channel, uri
-from driver.channel.socket_address import SocketAddress, read_name, write_name
-from driver.media import link, transport
-from driver.media.channel_sockets import LinkSockets, SocketSettings, UdpSockets
-from driver.media.name_resolver import SystemResolver
-from driver.media.port_manager import PortManager
-from driver.media.udp_socket import (
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel import udp_channel, uri
+from windtunnel.driver.channel.socket_address import SocketAddress, read_name, write_name
+from windtunnel.driver.media import link, transport
+from windtunnel.driver.media.channel_sockets import LinkSockets, SocketSettings, UdpSockets
+from windtunnel.driver.media.name_resolver import SystemResolver
+from windtunnel.driver.media.port_manager import PortManager
+from windtunnel.driver.media.udp_socket import (
     SocketError,
     SocketOptions,
     open_socket,

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.channel.socket_address import SocketAddress, write_name
-from driver.media import link
 from tests.naive import link as naive
+from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.media import link
 
 RING_LENGTH = 1024
 LONGEST = RING_LENGTH - link.HEADER_LENGTH

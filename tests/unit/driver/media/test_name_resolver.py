@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from driver.channel.resolver import UnknownHostError
-from driver.media.name_resolver import SystemResolver, numeric_address
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.media.name_resolver import SystemResolver, numeric_address
 
 KEY = "endpoint"
 

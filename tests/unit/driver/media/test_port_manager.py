@@ -2,8 +2,8 @@
 
 import pytest
 
-from driver.base.errors import ConfigurationError, DriverError
-from driver.media.port_manager import PortManager, parse_port_range
+from windtunnel.driver.base.errors import ConfigurationError, DriverError
+from windtunnel.driver.media.port_manager import PortManager, parse_port_range
 
 SETTING = "aeron.sender.wildcard.port.range"
 

@@ -6,15 +6,15 @@ import socket
 import numpy as np
 import pytest
 
-from driver.channel import uri
-from driver.channel.socket_address import SocketAddress
-from driver.channel.udp_channel import resolve
-from driver.media import link, transport
-from driver.media.channel_sockets import LinkSockets, SocketSettings, UdpSockets
-from driver.media.link import make_links
-from driver.media.name_resolver import SystemResolver
-from driver.media.udp_socket import SocketError
 from tests.unit.driver.channel.machine import Machine
+from windtunnel.driver.channel import uri
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.channel.udp_channel import resolve
+from windtunnel.driver.media import link, transport
+from windtunnel.driver.media.channel_sockets import LinkSockets, SocketSettings, UdpSockets
+from windtunnel.driver.media.link import make_links
+from windtunnel.driver.media.name_resolver import SystemResolver
+from windtunnel.driver.media.udp_socket import SocketError
 
 NO_NAME = np.zeros(28, np.uint8)
 FRAME = np.frombuffer(bytearray(b"frame"), np.uint8)

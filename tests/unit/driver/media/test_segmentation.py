@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base.atomics import address_of
-from driver.media import segmentation, transport
-from driver.media.link import NO_LINKS
-from driver.media.system_message import UDP_OFFLOAD
+from windtunnel.driver.base.atomics import address_of
+from windtunnel.driver.media import segmentation, transport
+from windtunnel.driver.media.link import NO_LINKS
+from windtunnel.driver.media.system_message import UDP_OFFLOAD
 
 SO_NO_CHECK = 11
 NO_NAME = np.zeros(28, dtype=np.uint8)
@@ -86,7 +86,7 @@ def fill(batch, memory, lengths):
 def test_a_run_arrives_as_the_datagrams_it_was_made_of(is_offloading):
     lengths = [1408] * 20 + [640] + [96] * 3
     memory = np.arange(sum(lengths), dtype=np.uint64).astype(np.uint8)
-    outbox = transport.make_send_batch(len(lengths), is_joining=True)
+    outbox = transport.make_send_batch(len(lengths), gso_enabled=True)
     fill(outbox, memory, lengths)
     sending, receiving = open_pair(is_offloading=is_offloading)
     with sending, receiving:
@@ -111,7 +111,7 @@ def test_a_run_arrives_as_the_datagrams_it_was_made_of(is_offloading):
 def test_a_way_that_takes_no_runs_is_served_one_by_one():
     lengths = [1408] * 4
     memory = np.zeros(sum(lengths), dtype=np.uint8)
-    outbox = transport.make_send_batch(8, is_joining=True)
+    outbox = transport.make_send_batch(8, gso_enabled=True)
     fill(outbox, memory, lengths)
     sending, receiving = open_pair(is_offloading=False)
     with sending, receiving:
@@ -119,6 +119,6 @@ def test_a_way_that_takes_no_runs_is_served_one_by_one():
         sending.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
         sent = transport.send_gathered(sending.fileno(), outbox, 0, 4, NO_NAME, 0, NO_LINKS)
         assert sent == 4
-        assert outbox.is_joining[0] == 0
+        assert outbox.gso_enabled[0] == 0
         inbox = transport.make_receive_batch(8, 2048)
         assert transport.receive(receiving.fileno(), inbox, NO_LINKS) == 4

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.media import stream_map
+from windtunnel.driver.media import stream_map
 
 SMALL = st.integers(-3, 3)
 IDS = st.one_of(SMALL, st.integers(-(2**31), 2**31 - 1))

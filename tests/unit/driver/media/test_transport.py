@@ -6,11 +6,11 @@ import socket
 import numpy as np
 import pytest
 
-from driver.base.atomics import address_of
-from driver.base.jit import kernel
-from driver.channel import socket_address
-from driver.channel.socket_address import SocketAddress, from_python_name, write_name
-from driver.media import link, transport
+from windtunnel.driver.base.atomics import address_of
+from windtunnel.driver.channel import socket_address
+from windtunnel.driver.channel.socket_address import SocketAddress, from_python_name, write_name
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media import link, transport
 
 SLOT_LENGTH = 2048
 NO_NAME = np.zeros(28, dtype=np.uint8)

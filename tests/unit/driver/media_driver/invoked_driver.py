@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from driver.base.clock import ManualClock
-from driver.channel.resolver import Resolver
-from driver.channel.socket_address import SocketAddress, read_name, write_name
-from driver.cnc import broadcast, counters, ring_buffer
-from driver.cnc.cnc_file import CncFile, open_existing
-from driver.cnc.counters_reader import Counter, CountersReader
-from driver.command.codec import decode_response
-from driver.command.counter import CounterReady
-from driver.logbuffer import appender
-from driver.logbuffer.log_buffer import LogBuffer
-from driver.media import link
-from driver.media.channel_sockets import LinkSockets
-from driver.media_driver.context import INVOKER, MIB, Context
-from driver.media_driver.media_driver import MediaDriver
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.channel.resolver import Resolver
+from windtunnel.driver.channel.socket_address import SocketAddress, read_name, write_name
+from windtunnel.driver.cnc import broadcast, counters, ring_buffer
+from windtunnel.driver.cnc.cnc_file import CncFile, open_existing
+from windtunnel.driver.cnc.counters_reader import Counter, CountersReader
+from windtunnel.driver.command.codec import decode_response
+from windtunnel.driver.command.counter import CounterReady
+from windtunnel.driver.logbuffer import appender
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.media import link
+from windtunnel.driver.media.channel_sockets import LinkSockets
+from windtunnel.driver.media_driver.context import INVOKER, MIB, Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
 
 MS = 1_000_000
 SECOND = 1_000 * MS

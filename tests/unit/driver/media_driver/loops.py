@@ -4,10 +4,10 @@ They live outside the test modules: a build kept on disk names its module, and p
 test module under another name.
 """
 
-from driver.base.atomics import get_i64_acquire, put_i64_release
-from driver.base.jit import kernel
-from driver.cnc import counters
-from driver.media_driver import publication_image
+from windtunnel.driver.base.atomics import get_i64_acquire, put_i64_release
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.image import publication_image
 
 
 @kernel

@@ -6,21 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from driver.base import handoff
-from driver.cnc import counters
-from driver.media import link
-from driver.media_driver import conductor_state, receiver, receiver_state
 from tests.naive import wire
-from tests.sim.stream_pair import (
-    HWM,
-    MS,
-    RCV_POS,
-    SESSION_ID,
-    STREAM_ID,
-    SUB_POS,
-    StreamPair,
-    fill,
-)
+from tests.sim.stream_pair import HWM, MS, RCV_POS, SESSION_ID, STREAM_ID, SUB_POS, StreamPair, fill
+from windtunnel.driver.base import handoff
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.media import link
+from windtunnel.driver.media_driver.conductor import conductor_state
+from windtunnel.driver.media_driver.receiver import receiver, receiver_state
 
 TERM = 65_536
 INITIAL = 7

@@ -4,13 +4,6 @@ from pathlib import Path
 
 import numpy as np
 
-from driver.base import handoff
-from driver.channel.socket_address import SocketAddress, read_name, write_name
-from driver.cnc import counters
-from driver.logbuffer import descriptor, publication_result
-from driver.media import link
-from driver.media_driver import conductor_state, network_publication, sender, sender_state
-from driver.media_driver.send_channel_endpoints import name_words
 from tests.naive import wire
 from tests.sim.stream_pair import (
     MS,
@@ -22,6 +15,14 @@ from tests.sim.stream_pair import (
     STREAM_ID,
     StreamPair,
 )
+from windtunnel.driver.base import handoff
+from windtunnel.driver.channel.socket_address import SocketAddress, read_name, write_name
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.logbuffer import descriptor, publication_result
+from windtunnel.driver.media import link
+from windtunnel.driver.media_driver.conductor import conductor_state
+from windtunnel.driver.media_driver.conductor.endpoints.send_channel_endpoints import name_words
+from windtunnel.driver.media_driver.sender import network_publication, sender, sender_state
 
 RECEIVER_ID = 99
 PEER = SocketAddress("10.0.0.1", 20_002)

@@ -6,12 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.base import idle
-from driver.base.errors import ConfigurationError
-from driver.channel.subscription_parameters import Group
-from driver.media_driver.context import SETTINGS, Context, from_environment
-from driver.media_driver.loss_settings import FixedLoss, MultiGapLoss, RandomLoss
-from driver.settings.kinds import FOR_EVER_NS, Duration, Number, Size
+from windtunnel.driver.base import idle
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel.subscription_parameters import Group
+from windtunnel.driver.media_driver.context import SETTINGS, Context, from_environment
+from windtunnel.driver.media_driver.settings.loss_interceptors import (
+    FixedLoss,
+    MultiGapLoss,
+    RandomLoss,
+)
+from windtunnel.driver.settings.kinds import FOR_EVER_NS, Duration, Number, Size
 
 
 def test_every_broken_setting_is_named_at_once():

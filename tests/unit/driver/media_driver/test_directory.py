@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from driver.base.clock import ManualClock
-from driver.base.errors import ActiveDriverError, StorageError
-from driver.cnc import cnc_file
-from driver.cnc.cnc_header import CncHeader
-from driver.cnc.error_log import ErrorLog
-from driver.media_driver.context import MIB, Context
-from driver.media_driver.directory import (
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.base.errors import ActiveDriverError, StorageError
+from windtunnel.driver.cnc import cnc_file
+from windtunnel.driver.cnc.cnc_header import CncHeader
+from windtunnel.driver.cnc.error_log import ErrorLog
+from windtunnel.driver.media_driver.context import MIB, Context
+from windtunnel.driver.media_driver.directory import (
     format_time,
     leave_directory,
     save_errors,

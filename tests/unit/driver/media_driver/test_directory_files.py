@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from driver.base.errors import StorageError
-from driver.media_driver.directory_files import delete_files, entries, opened, real_path
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.media_driver.directory_files import delete_files, entries, opened, real_path
 
 
 def test_a_chain_of_own_links_is_followed_relative_to_each_link(tmp_path):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from driver.base.clock import ManualClock
-from driver.base.errors import ActiveDriverError
-from driver.cnc import cnc_file, ring_buffer
-from driver.command.publication import AddExclusivePublication
-from driver.media_driver import system_counters
-from driver.media_driver.context import INVOKER, MS, Context
-from driver.media_driver.media_driver import MediaDriver
 from tests.unit.driver.media_driver.invoked_driver import STREAM, TO_PEER, Lab, lab
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.base.errors import ActiveDriverError
+from windtunnel.driver.cnc import cnc_file, ring_buffer
+from windtunnel.driver.command.publication import AddExclusivePublication
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.context import INVOKER, MS, Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
 
 
 def test_a_directory_with_a_living_driver_is_refused(tmp_path):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from driver.base.errors import ConfigurationError
-from driver.settings.given import GivenSettings
-from driver.settings.properties import name_of, variable_of
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.settings.given import GivenSettings
+from windtunnel.driver.settings.properties import name_of, variable_of
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from driver.base.errors import ConfigurationError
-from driver.settings.properties import FILE_LENGTH_MAX, read_file, read_line
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.settings.properties import FILE_LENGTH_MAX, read_file, read_line
 
 TEXT = """\
 # a comment

@@ -2,10 +2,10 @@
 
 import pytest
 
-from driver.base.errors import ConfigurationError
-from driver.channel.uri_value import parse_int32
-from driver.settings.kinds import parse_flag
-from driver.settings.variables import read_variables, text
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel.uri_value import parse_int32
+from windtunnel.driver.settings.kinds import parse_flag
+from windtunnel.driver.settings.variables import read_variables, text
 
 FIELDS = {
     "name": ("AERON_NAME", text),

@@ -6,7 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from driver.wire import (
+from tests.golden.reader import datagrams
+from tests.naive import wire
+from windtunnel.driver.wire import (
     error,
     header,
     nak,
@@ -16,9 +18,7 @@ from driver.wire import (
     setup,
     status_message,
 )
-from driver.wire import frame_type as types
-from tests.golden.reader import datagrams
-from tests.naive import wire
+from windtunnel.driver.wire import frame_type as types
 
 TERM_LENGTH = 65536
 AT = 12

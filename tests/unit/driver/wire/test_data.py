@@ -5,10 +5,10 @@ import struct
 import numpy as np
 import pytest
 
-from driver.wire import data, header
-from driver.wire import frame_type as types
 from tests.golden.reader import datagrams, seen_by
 from tests.naive import wire
+from windtunnel.driver.wire import data, header
+from windtunnel.driver.wire import frame_type as types
 
 TERM_LENGTH = 65536
 SESSION, STREAM, TERM_ID = -7, 1001, -3

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from driver.wire import frame_type as types
-from driver.wire import header
 from tests.golden.reader import datagrams
 from tests.naive import wire
+from windtunnel.driver.wire import frame_type as types
+from windtunnel.driver.wire import header
 
 KINDS = sorted(wire.MINIMUM.items())
 

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from harness.artifact import regular_file
-from harness.artifact.regular_file import UnsafeFileError
+from windtunnel.harness.artifact import regular_file
+from windtunnel.harness.artifact.regular_file import UnsafeFileError
 
 
 def made_link(path, target):

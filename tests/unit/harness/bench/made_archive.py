@@ -1,9 +1,9 @@
 """The load of an archive, made up: it does each order at once, and tells the times it is told."""
 
-from harness.artifact.bench_board import FAULT_TEXTS, Fault, Order, State
-from harness.bench.loads import MeasurementError
+from windtunnel.harness.artifact.run.bench_board import FAULT_TEXTS, Command, Fault, State
+from windtunnel.harness.bench.loads import MeasurementError
 
-DONE = {Order.RECORD: State.RECORDED, Order.REPLAY: State.REPLAYED}
+DONE = {Command.RECORD: State.RECORDED, Command.REPLAY: State.REPLAYED}
 
 
 class MadeBoard:
@@ -34,7 +34,7 @@ class MadeLoads:
         self, *, record_ns=1_000_000, replay_ns=1_000_000, lost_at=None, fault=Fault.NONE,
         never=None, slow_turns=0, slow_ns=0,
     ):  # fmt: skip
-        self.durations_ns = {Order.RECORD: record_ns, Order.REPLAY: replay_ns}
+        self.durations_ns = {Command.RECORD: record_ns, Command.REPLAY: replay_ns}
         self.lost_at, self.fault, self.never = lost_at, fault, never
         self.slow_turns, self.slow_ns = slow_turns, slow_ns
         self.orders, self.given, self.message_count = [], {}, 0

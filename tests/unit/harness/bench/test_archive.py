@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.artifact.bench_board import Fault, Order, State
-from harness.bench import archive
-from harness.bench.archive import Turn, message_count, values_of
-from harness.bench.archive_host import OUR_ARCHIVE
-from harness.bench.loads import MeasurementError
-from harness.bench.plan import CASES, BenchSettings
 from tests.unit.harness.bench.made_archive import MadeLoads
+from windtunnel.harness.artifact.run.bench_board import Command, Fault, State
+from windtunnel.harness.bench import archive
+from windtunnel.harness.bench.archive import Turn, message_count, values_of
+from windtunnel.harness.bench.archive_host import OUR_ARCHIVE
+from windtunnel.harness.bench.loads import MeasurementError
+from windtunnel.harness.bench.plan import CASES, BenchSettings
 
 CASE = next(case for case in CASES if case.name == "archive-1344")
 COUNT = 762
@@ -72,7 +72,7 @@ def test_each_way_has_its_own_figures(measure):
     assert made.values["replay-messages"] == COUNT
     assert made.values["replay-megabytes"] == COUNT * 1344 / 1e6
     assert made.values["record-processor"] == pytest.approx(1_000 / COUNT)
-    assert loads.orders == [Order.RECORD, Order.REPLAY]
+    assert loads.orders == [Command.RECORD, Command.REPLAY]
     more = loads.given["more"]
     assert more == ("--control-channel", "there", "--message-count", str(COUNT))
     assert loads.given["channels"] == ("aeron:ipc?term-length=1m", "")
@@ -86,15 +86,15 @@ def test_turns_of_the_warm_up_are_dropped(measure, monkeypatch):
     settings = BenchSettings(recording_bytes=1 << 20, warm_up_s=1.0, seconds=2.0)
     made, loads = measure(settings=settings, slow_turns=4, slow_ns=10**12)
     # Two recordings and replays begin within the first second, the third and fourth count.
-    assert loads.orders == [Order.RECORD, Order.REPLAY] * 4
+    assert loads.orders == [Command.RECORD, Command.REPLAY] * 4
     assert made.values["record-messages"] == COUNT * 1e3
 
 
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        ({"lost_at": Order.REPLAY}, "REPLAY: expected 762 messages, counted 761"),
-        ({"lost_at": Order.RECORD}, "RECORD: expected 762 messages, counted 761"),
+        ({"lost_at": Command.REPLAY}, "REPLAY: expected 762 messages, counted 761"),
+        ({"lost_at": Command.RECORD}, "RECORD: expected 762 messages, counted 761"),
         ({"fault": Fault.POSITION}, "archive: the recording should end at position 3, but ends"),
         ({"fault": Fault.REPLAYED}, "archive: 3 messages were recorded, 4 were replayed"),
         ({"alive_for": 1}, "the archive or its driver ended"),

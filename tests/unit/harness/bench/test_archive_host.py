@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.bench import archive_host
-from harness.bench.archive_host import (
+from windtunnel.harness.bench import archive_host
+from windtunnel.harness.bench.archive_host import (
     ARCHIVES,
     JAVA_ARCHIVE,
     OUR_ARCHIVE,
@@ -16,9 +16,9 @@ from harness.bench.archive_host import (
     mark_is_ready,
     our_environment,
 )
-from harness.bench.plan import BenchSettings
-from harness.orchestrate import peers
-from harness.orchestrate.lab import LabError
+from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.subjects import peers
 
 FOLDER = Path("/shm/round")
 CONTROL = "aeron:udp?endpoint=127.0.0.1:8010"

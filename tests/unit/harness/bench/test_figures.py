@@ -4,9 +4,16 @@ import json
 
 import pytest
 
-from harness.bench.figures import DEFAULT_FLOORS, FIGURES, NAMES, Comparison, compare, read_floors
-from harness.bench.measure import PERCENTILES, Reading
-from harness.bench.plan import CASES
+from windtunnel.harness.bench.figures import (
+    DEFAULT_FLOORS,
+    FIGURES,
+    NAMES,
+    Comparison,
+    compare,
+    read_floors,
+)
+from windtunnel.harness.bench.measure import PERCENTILES, Reading
+from windtunnel.harness.bench.plan import CASES
 
 STREAM = {"messages": 0.0, "megabytes": 1.0, "processor": 2.0, "rss": 3.0}
 

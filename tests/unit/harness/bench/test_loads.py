@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.bench_board import Fault, Order, State
-from harness.bench import loads
-from harness.bench.loads import Loads, MeasurementError
-from harness.bench.plan import CASES
+from windtunnel.harness.artifact.run.bench_board import Command, Fault, State
+from windtunnel.harness.bench import loads
+from windtunnel.harness.bench.loads import Loads, MeasurementError
+from windtunnel.harness.bench.plan import CASES
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -73,7 +73,7 @@ def test_an_echo_is_counted_where_it_comes_back(start):
 def test_each_load_is_told_its_streams_and_its_board(start):
     with start("udp-32"):
         argv = MadeProcess.made["sink"].argv
-    assert argv[2:4] == ["harness.workload.bench_load", "sink"]
+    assert argv[2:4] == ["windtunnel.harness.workload.bench.bench_load", "sink"]
     assert argv[argv.index("--board") + 1].endswith("/sink.board")
     assert argv[argv.index("--message-length") + 1] == "32"
 
@@ -81,7 +81,7 @@ def test_each_load_is_told_its_streams_and_its_board(start):
 def test_loads_leave_in_order_and_none_is_left(start):
     with start("udp-32") as made:
         boards = list(made.boards.values())
-    assert [board.order for board in boards] == [Order.LEAVE, Order.LEAVE]
+    assert [board.order for board in boards] == [Command.LEAVE, Command.LEAVE]
     assert all(process.is_killed for process in MadeProcess.made.values())
 
 
@@ -96,7 +96,7 @@ def test_is_finished_when_everything_arrived(start, case, received):
     with start(case) as made:
         ended(made, 7, received)
         made.finish()
-        assert next(iter(made.boards.values())).order is Order.STOP
+        assert next(iter(made.boards.values())).order is Command.STOP
 
 
 @pytest.mark.parametrize(

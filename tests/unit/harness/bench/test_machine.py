@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.bench.machine import BenchMachine, look, processor_name
+from windtunnel.harness.bench.machine import BenchMachine, look, processor_name
 
 QUIET = BenchMachine(
     cores=4, processor="x", kernel="6.1", python="3.13", load_average=2.0

@@ -5,12 +5,12 @@ import os
 import numpy as np
 import pytest
 
-from harness.bench import measure
-from harness.bench.loads import MeasurementError
-from harness.bench.measure import Sample
-from harness.bench.plan import CASES, BenchSettings
-from harness.bench.subject import OURS
-from harness.capture.process_facts import Memory
+from windtunnel.harness.bench import measure
+from windtunnel.harness.bench.loads import MeasurementError
+from windtunnel.harness.bench.measure import Sample
+from windtunnel.harness.bench.plan import CASES, BenchSettings
+from windtunnel.harness.bench.subject import OURS
+from windtunnel.harness.capture.process_facts import Memory
 
 BY_NAME = {case.name: case for case in CASES}
 

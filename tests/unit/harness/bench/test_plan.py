@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.bench.plan import CASE_NAMES, CASES, GROUPS, BenchSettings, channel, stream_id
-from harness.bench.subject import OURS, C, environment, plain_environment
+from windtunnel.harness.bench.plan import (
+    CASE_NAMES,
+    CASES,
+    GROUPS,
+    BenchSettings,
+    channel,
+    stream_id,
+)
+from windtunnel.harness.bench.subject import OURS, C, environment, plain_environment
 
 AMBIENT = {"PATH": "/bin", "AERON_MTU_LENGTH": "9k", "AERON_DIR": "/elsewhere"}
 SETTINGS = BenchSettings(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from harness.bench import rounds
-from harness.bench.measure import Reading
-from harness.bench.plan import BenchSettings
-from harness.orchestrate import peers
-from harness.orchestrate.lab import LabError
+from windtunnel.harness.bench import rounds
+from windtunnel.harness.bench.measure import Reading
+from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.subjects import peers
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import json
 
-from harness.bench.swarm import reading, trials_told
+from windtunnel.harness.bench.swarm import reading, trials_told
 
 
 def trial(elapsed_s, seed=0, frames=100, violation="", defect=""):

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from harness.artifact.calibration import Calibration, Measure
-from harness.calibration import measure, probe
-from harness.calibration.floors import Calm, calm_of, doubts, measures
-from harness.calibration.measure import Passage, passage
-from harness.calibration.plan import Impairment, impairments
-from harness.dissect.pcap import read_capture_bytes
-from harness.scenario.weather_case import LossCase, WeatherCase
 from tests.naive.loss import losses_of
-from tests.unit.harness.dissect.test_checksum import capture_of
-from tests.unit.harness.dissect.test_pcap import ethernet, ipv4, udp
+from tests.unit.harness.dissect.capture.test_checksum import capture_of
+from tests.unit.harness.dissect.capture.test_pcap import ethernet, ipv4, udp
+from windtunnel.harness.artifact.run.calibration import Calibration, Measure
+from windtunnel.harness.calibration import measure, probe
+from windtunnel.harness.calibration.floors import Calm, calm_of, doubts, measures
+from windtunnel.harness.calibration.measure import Passage, passage
+from windtunnel.harness.calibration.plan import Impairment, impairments
+from windtunnel.harness.dissect.capture.pcap import read_capture_bytes
+from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
 
 MS = 1_000_000
 CALM = Calm(100_000, 200_000, is_known=True)

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.artifact.counter_sample import read_counters, read_samples
-from harness.artifact.host_facts import read_error_log
-from harness.artifact.pressure import Pressure
-from harness.artifact.run_dir import HostDir
-from harness.capture.counters import follow
-from harness.capture.log_holder import LogHolder
-from harness.capture.stop_note import StopNote
-from harness.dissect import cnc_file
+from windtunnel.harness.artifact.host.counter_sample import read_counters, read_samples
+from windtunnel.harness.artifact.host.host_facts import read_error_log
+from windtunnel.harness.artifact.host.pressure import Pressure
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.capture.counters import follow
+from windtunnel.harness.capture.log_holder import LogHolder
+from windtunnel.harness.capture.shutdown_signal import ShutdownSignal
+from windtunnel.harness.dissect.driver_files import cnc_file
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 WAIT_S = 20.0
@@ -64,7 +64,7 @@ class Process:
         self.directory = folder / "aeron"
         self.files = HostDir(folder / "out")
         self.log = folder / "log"
-        argv = [sys.executable, "-m", "harness.capture.counters", "--interval", "2ms"]
+        argv = [sys.executable, "-m", "windtunnel.harness.capture.counters", "--interval", "2ms"]
         argv += ["--aeron-dir", str(self.directory), "--out", str(self.files.path)]
         with self.log.open("wb") as output:
             self.popen = subprocess.Popen(argv, cwd=REPOSITORY, stdout=output, stderr=output)
@@ -159,7 +159,7 @@ def test_says_what_is_wrong_with_a_file_that_no_driver_wrote(process):
     assert "expected major version 0" in process.log.read_text()
 
 
-class AskedWhileHoldingEveryLock(StopNote):
+class AskedWhileHoldingEveryLock(ShutdownSignal):
     """One that is asked to end at each look, as a signal may come at any bytecode."""
 
     looks = 0

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.held_log import HeldLog, read_held_logs
-from harness.artifact.run_dir import HostDir
-from harness.capture import log_holder
-from harness.capture.log_holder import LogHolder
+from windtunnel.harness.artifact.host.held_log import HeldLog, read_held_logs
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.capture import log_holder
+from windtunnel.harness.capture.log_holder import LogHolder
 
 LENGTH = 3 * 65536 + 4096
 

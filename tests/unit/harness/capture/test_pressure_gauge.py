@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from harness.artifact.documents import DocumentError
-from harness.artifact.pressure import COLUMNS, UNKNOWN, Pressure
-from harness.capture import pressure_gauge
-from harness.capture.pressure_gauge import PressureGauge, parse_throttled, thread_times
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.host.pressure import COLUMNS, UNKNOWN, Pressure
+from windtunnel.harness.capture import pressure_gauge
+from windtunnel.harness.capture.pressure_gauge import PressureGauge, parse_throttled, thread_times
 
 
 @pytest.fixture

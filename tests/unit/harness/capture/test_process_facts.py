@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness.capture import process_facts
+from windtunnel.harness.capture import process_facts
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 STATUS = "Name:\tdriver\nVmRSS:\t    2048 kB\nRssAnon:\t     512 kB\nRssFile:\t    1536 kB\n"

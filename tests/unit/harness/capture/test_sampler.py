@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.capture.sampler import Sampler
-from harness.dissect import cnc_file
-from harness.dissect.cnc_file import METADATA, VALUE, CncFile
 from tests.naive.sampler import Observer
+from windtunnel.harness.capture.sampler import Sampler
+from windtunnel.harness.dissect.driver_files import cnc_file
+from windtunnel.harness.dissect.driver_files.cnc_file import METADATA, VALUE, CncFile
 
 CAPACITY = 8
 NOW_NS = 1_700_000_000_000_000_000

@@ -1,7 +1,7 @@
 """The capture's command and the reading of its last words."""
 
-from harness.artifact.host_facts import CaptureFacts
-from harness.capture import sniffer
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts
+from windtunnel.harness.capture import sniffer
 
 LISTENING = (
     "tcpdump: listening on eth0, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n"

@@ -1,21 +1,19 @@
 """`windtunnel archive` is the archive's own program: its words, its output, its exit codes."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness.cli import archive as command
 from tests.golden import archive_files
 
 
 def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    program = "import sys; from harness.__main__ import main; sys.exit(main())"
+    program = "import sys; from windtunnel.harness.__main__ import main; sys.exit(main())"
     return subprocess.run(
         [sys.executable, "-c", program, "archive", *arguments],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(command.ROOT)},
+        cwd=folder,
         capture_output=True, text=True, timeout=250, check=False,
     )  # fmt: skip
 

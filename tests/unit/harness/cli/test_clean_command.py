@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exit_code
-from harness.cli.root import main
-from harness.orchestrate import clean
-from harness.orchestrate.lab import LabError
-from harness.uml import boot
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.teardown import clean
+from windtunnel.harness.uml import boot
 
 
 def run(out: Path) -> int:

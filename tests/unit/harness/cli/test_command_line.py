@@ -7,12 +7,12 @@ import sys
 import click
 import pytest
 
-from harness.cli import exit_code, root
+from windtunnel.harness.cli import exit_code, root
 
 HEAVY = ("numba", "numpy", "pydantic", "scapy", "rich", "docker", "yaml", "plotly")
 LIST_LOADED = f"""
 import sys
-from harness.__main__ import main
+from windtunnel.harness.__main__ import main
 code = main({{arguments}})
 print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 sys.exit(code)
@@ -137,7 +137,7 @@ def test_a_defect_is_told_apart_from_a_fail(
 def test_a_reader_that_leaves_is_no_fail() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "harness", "list", "--json"]
+    command = [sys.executable, "-m", "windtunnel.harness", "list", "--json"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert done.returncode == exit_code.BROKEN_PIPE

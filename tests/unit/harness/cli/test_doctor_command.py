@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exit_code, machine
-from harness.cli.machine import Fact
-from harness.cli.root import main
+from windtunnel.harness.cli import exit_code, machine
+from windtunnel.harness.cli.machine import Fact
+from windtunnel.harness.cli.root import main
 
 
 def having(*names: str) -> list[Fact]:
@@ -125,7 +125,9 @@ def test_clean_tells_what_it_removed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     removed = ["namespace wt-x-a", "directory y"]
-    monkeypatch.setattr("harness.orchestrate.clean.remove_left_overs", lambda _: removed)
+    monkeypatch.setattr(
+        "windtunnel.harness.orchestrate.teardown.clean.remove_left_overs", lambda _: removed
+    )
     assert main(["clean", "--out", str(tmp_path)]) == exit_code.OK
     assert capsys.readouterr().out.splitlines() == [
         "removed namespace wt-x-a",

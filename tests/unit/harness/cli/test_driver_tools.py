@@ -16,12 +16,6 @@ from typing import Any
 
 import pytest
 
-from harness.cli import exit_code, look
-from harness.cli.root import ABOUT_DRIVERS, main, windtunnel
-from harness.cli.table import Column, View, drawn, plain_lines, printable
-from harness.cli.time_text import time_text
-from harness.dissect import log_buffer
-from harness.inspect import log_source
 from tests.golden.reader import load
 from tests.unit.harness.inspect.driver_folder import (
     RING_AT,
@@ -32,6 +26,13 @@ from tests.unit.harness.inspect.driver_folder import (
     unpack_loss_report,
     write,
 )
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.inspect import look
+from windtunnel.harness.cli.render.table import Column, View, drawn, plain_lines, printable
+from windtunnel.harness.cli.render.time_text import time_text
+from windtunnel.harness.cli.root import ABOUT_DRIVERS, main, windtunnel
+from windtunnel.harness.dissect.driver_files import log_buffer
+from windtunnel.harness.inspect import log_source
 
 CHANNEL = "aeron:udp?endpoint=localhost:24325"
 TABLES = ("stat", "streams", "backlog", "errors", "loss")
@@ -156,7 +157,7 @@ def test_a_file_of_somebody_else_is_2(folder, capsys, monkeypatch):
     def refused(path: Path, *_: object) -> int:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("harness.inspect.aeron_dir.os.open", refused)
+    monkeypatch.setattr("windtunnel.harness.inspect.aeron_dir.os.open", refused)
     code, out, err = run(capsys, "stat", "--dir", folder)
     assert (code, out) == (exit_code.INCONCLUSIVE, "")
     assert err == f"windtunnel: {folder}/cnc.dat: Permission denied\n"
@@ -370,7 +371,16 @@ def read_until(terminal: int, wanted: bytes) -> bytes:
 
 def test_on_a_terminal_it_is_live_until_interrupted(folder):
     parent, child = pty.openpty()
-    command = [sys.executable, "-m", "harness", "stat", "--interval", "0.05", "--dir", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "windtunnel.harness",
+        "stat",
+        "--interval",
+        "0.05",
+        "--dir",
+        str(folder),
+    ]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
     process = subprocess.Popen(
         command, stdin=child, stdout=child, stderr=child, env=environment, start_new_session=True

@@ -9,17 +9,17 @@ import os
 import pytest
 import yaml
 
-from harness.artifact.documents import DocumentError
-from harness.artifact.manifest import Manifest, SubjectFacts
-from harness.artifact.matrix import Matrix
-from harness.artifact.run_dir import MatrixDir, RunDir, SuiteDir
-from harness.artifact.suite import Suite
-from harness.cli import exit_code
-from harness.cli.root import main
-from tests.unit.harness.cli import test_replay_commands
+from tests.unit.harness.cli.runs import test_replay_commands
 from tests.unit.harness.verdict.made_run import make_run
 from tests.unit.reports.made_matrix import make_matrix
 from tests.unit.reports.made_suite import Weather, make_suite
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
+from windtunnel.harness.artifact.run.matrix import Matrix
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir, SuiteDir
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main
 
 SMALL = Weather(frame_count=200)
 SECRET = "not yours"
@@ -85,7 +85,7 @@ def nothing_starts(monkeypatch):
         asked.append((publisher, subscriber))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("harness.cli.run.tested", tested)
+    monkeypatch.setattr("windtunnel.harness.cli.runs.run.tested", tested)
     return asked
 
 
@@ -174,7 +174,9 @@ def test_options_of_a_trial_are_numbers_and_known_names(
         '{"schema": "windtunnel-simulation/1", "digest": "d", "datagrams": 1, "changes": 1, '
         '"simulated_ns": 1}'
     )
-    monkeypatch.setattr("harness.orchestrate.swarm.run_swarm", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr(
+        "windtunnel.harness.orchestrate.swarm.run_swarm", lambda *_: pytest.fail("it ran")
+    )
     refused(told, exit_code.INCONCLUSIVE, text, "replay", folder.path)
 
 
@@ -434,8 +436,8 @@ def test_errors_about_a_scenario_print_no_control_characters(tmp_path, told):
 
 def test_the_list_prints_no_control_characters(tmp_path, told, monkeypatch):
     file = scenario(tmp_path, about=f"About {ESCAPE}", name="made")
-    monkeypatch.setattr("harness.cli.scenarios.names", lambda *_: ["made"])
-    monkeypatch.setattr("harness.cli.scenarios.find", lambda *_: file)
+    monkeypatch.setattr("windtunnel.harness.cli.scenarios.names", lambda *_: ["made"])
+    monkeypatch.setattr("windtunnel.harness.cli.scenarios.find", lambda *_: file)
     printed(told, "list")
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exit_code
-from harness.cli.root import main
-from harness.uml import boot, kernel
-from harness.uml.kernel import Kernel, NoKernel
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main
+from windtunnel.harness.uml import boot, kernel
+from windtunnel.harness.uml.kernel import Kernel, NoKernel
 
 NAME = "netem/loss-bursts"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.cli import exit_code
-from harness.cli.root import main, windtunnel
-from harness.orchestrate.subject import SABOTAGES
-from harness.verdict.outcome import EXIT_CODES
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main, windtunnel
+from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
+from windtunnel.harness.verdict.core.outcome import EXIT_CODES
 
 README = (Path(__file__).resolve().parents[4] / "README.md").read_text(encoding="utf-8")
 

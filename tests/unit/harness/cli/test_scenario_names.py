@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.cli import scenarios
+from windtunnel.harness.cli import scenarios
 
 
 @pytest.fixture

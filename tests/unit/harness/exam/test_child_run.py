@@ -3,10 +3,10 @@
 import json
 import threading
 
-from harness.artifact.documents import write_document
-from harness.artifact.run_dir import RunDir, SuiteDir
-from harness.artifact.suite import Suite, SuiteRun
-from harness.exam import child_run
+from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
+from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.exam import child_run
 
 RUN = {
     "FAIL": {"checks": [("a", "FAIL"), ("b", "PASS"), ("a", "FAIL"), ("c", "FAIL")]},

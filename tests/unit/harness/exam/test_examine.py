@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from harness.exam.document import ExamRun, MutantRow
-from harness.exam.examine import DOCUMENT, SOUND, Sitting, examine
-from harness.exam.markdown import UNEXPLAINED, exam_markdown
-from harness.exam.mutant import NONE, Mutant
+from windtunnel.harness.exam.document import ExamRun, MutantRow
+from windtunnel.harness.exam.examine import DOCUMENT, SOUND, MutationRun, examine
+from windtunnel.harness.exam.markdown import UNEXPLAINED, exam_markdown
+from windtunnel.harness.exam.mutant import NONE, Mutant
 
 
 def mutant(name, *scenarios, because="", killed_by=()):
@@ -62,7 +62,7 @@ class Told:
 def sit(tmp_path, mutants, outcomes, **options):
     runs = Runs(outcomes, options.pop("during", lambda name: None))
     audience = options.pop("audience", Told())
-    sitting = Sitting(mutants, tmp_path / "exam", **options)
+    sitting = MutationRun(mutants, tmp_path / "exam", **options)
     return (*examine(sitting, audience, runs), runs)
 
 
@@ -123,7 +123,7 @@ def test_only_what_could_not_be_judged_is_made_again_and_alone(tmp_path):
                 under_way.remove(name)
 
     runs = Counting(outcomes)
-    exam, _ = examine(Sitting(mutants, tmp_path / "exam", jobs=2), Told(), runs)
+    exam, _ = examine(MutationRun(mutants, tmp_path / "exam", jobs=2), Told(), runs)
     assert states(exam) == {"one": "survived", "two": "survived"}
     assert sorted(runs.made[6:]) == [("x", "one"), ("x", "two")]
     assert beside[6:] == [0, 0]

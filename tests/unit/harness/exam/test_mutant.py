@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.exam.mutant import MutantError, by_name, chosen, load_all, load_file
-from harness.scenario.loader import load_scenario
+from windtunnel.harness.exam.mutant import MutantError, by_name, chosen, load_all, load_file
+from windtunnel.harness.scenario.loader import load_scenario
 
 SCENARIOS = Path(__file__).resolve().parents[4] / "scenarios"
 

@@ -1,16 +1,15 @@
 """The copy is today's driver with all edits, one at work, and takes over what was compiled."""
 
-import hashlib
 import os
 import subprocess
 import sys
 
 import pytest
 
-from harness.exam import mutated_driver, planting
-from harness.exam.mutant import NONE, Mutant, MutantError
-from harness.orchestrate.privileges import REPOSITORY
-from harness.orchestrate.subject import OURS, OURS_WITH_OURS, Pair, Subject
+from windtunnel.harness.exam import mutated_driver, mutation_source
+from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError
+from windtunnel.harness.installation import ROOT as REPOSITORY
+from windtunnel.harness.orchestrate.subjects.subject import OURS, OURS_WITH_OURS, Pair, Subject
 
 RETURN = "return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000"
 MUTANT = Mutant(
@@ -32,7 +31,6 @@ def compiled(monkeypatch):
     monkeypatch.setattr(
         mutated_driver, "_compile", lambda fidelity, environment, home: found.append(fidelity)
     )
-    monkeypatch.setattr(mutated_driver, "seed_kernels", lambda source, target, tree: 0)
     return found
 
 
@@ -43,7 +41,7 @@ def prepare(folder, *mutants, at_work=MUTANT, fidelity="sim"):
 
 def tree_of(folder):
     (home,) = folder.iterdir()
-    return home / "tree"
+    return home / "tree" / "windtunnel"
 
 
 def test_the_copy_differs_by_the_edits_and_the_switch_alone(tmp_path, compiled):
@@ -55,7 +53,7 @@ def test_the_copy_differs_by_the_edits_and_the_switch_alone(tmp_path, compiled):
         if not (REPOSITORY / path.relative_to(tree)).is_file()
         or (REPOSITORY / path.relative_to(tree)).read_bytes() != path.read_bytes()
     }
-    assert differing == {MUTANT.file, planting.SWITCH}
+    assert differing == {MUTANT.file, mutation_source.SWITCH}
     assert (tree / "harness/simulator/__main__.py").is_file()
 
 
@@ -64,7 +62,10 @@ def test_the_copy_differs_by_the_edits_and_the_switch_alone(tmp_path, compiled):
 @pytest.mark.parametrize(("at_work", "value"), [(None, 44), (MUTANT, 45), (OTHER, 46)])
 def test_its_processes_import_the_copy_wherever_they_start(tmp_path, compiled, at_work, value):
     environment = prepare(tmp_path, at_work=at_work)
-    script = "import driver.base.arith as a, harness; print(a.wrap_i32(44), harness.__file__)"
+    script = (
+        "import windtunnel.driver.base.arith as a, windtunnel.harness as h;"
+        "print(a.wrap_i32(44), h.__file__)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, **environment, "NUMBA_DISABLE_JIT": "0"},
@@ -84,11 +85,11 @@ def test_it_is_compiled_once_for_each_fidelity_and_again_when_an_edit_is_another
         prepare(tmp_path)
         prepare(tmp_path, fidelity="netns")
     assert compiled == ["sim", "netns"]
-    before = (tree_of(tmp_path) / "harness/kernel.py").stat().st_mtime_ns
+    before = (tree_of(tmp_path) / "harness/warm_up.py").stat().st_mtime_ns
     other = MUTANT.model_copy(update={"replace": f"{RETURN} + 3"})
     prepare(tmp_path, other, at_work=other)
     assert compiled == ["sim", "netns", "sim"]
-    assert (tree_of(tmp_path) / "harness/kernel.py").stat().st_mtime_ns == before
+    assert (tree_of(tmp_path) / "harness/warm_up.py").stat().st_mtime_ns == before
 
 
 def test_an_edit_that_does_not_fit_makes_nothing(tmp_path, compiled):
@@ -96,35 +97,6 @@ def test_an_edit_that_does_not_fit_makes_nothing(tmp_path, compiled):
     with pytest.raises(MutantError, match="found it 0 times"):
         prepare(tmp_path, other, at_work=other)
     assert not list(tmp_path.iterdir())
-
-
-def build_folder(folder) -> str:
-    return f"{folder.name}_{hashlib.sha1(str(folder).encode()).hexdigest()}"
-
-
-def test_kernels_of_the_driver_are_linked_under_the_copys_folder(tmp_path):
-    store, tree = tmp_path / "store", tmp_path / "tree"
-    ours, elsewhere = build_folder(REPOSITORY / "driver/wire"), "wire_of_another_checkout"
-    own = build_folder(REPOSITORY / "harness/dissect")
-    for module, build in (("one", ours), ("one", elsewhere), ("two", own)):
-        (store / module / build).mkdir(parents=True)
-        (store / module / build / "kernel.nbc").write_text(module)
-    (store / "a-file").write_text("")
-    assert mutated_driver.seed_kernels(store, tmp_path / "kernels", tree) == 2
-    found = sorted(
-        path.relative_to(tmp_path / "kernels").as_posix()
-        for path in (tmp_path / "kernels").rglob("*.nbc")
-    )
-    assert found == sorted(
-        [
-            f"one/{build_folder(tree / 'driver/wire')}/kernel.nbc",
-            f"two/{build_folder(tree / 'harness/dissect')}/kernel.nbc",
-        ]
-    )
-
-
-def test_without_a_store_nothing_is_linked(tmp_path):
-    assert mutated_driver.seed_kernels(tmp_path / "none", tmp_path / "k", tmp_path / "t") == 0
 
 
 @pytest.mark.parametrize(

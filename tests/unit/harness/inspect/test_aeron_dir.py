@@ -8,18 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cli.root import main
-from harness.dissect.cnc_file import CncFileError
-from harness.inspect import aeron_dir
-from harness.inspect.aeron_dir import NothingThereError, default_directory, read_driver, read_losses
-from harness.inspect.driver_state import (
-    ALIVE,
-    CLOSED,
-    SILENT,
-    STARTING,
-    driver_state,
-    version_text,
-)
 from tests.unit.harness.inspect.driver_folder import (
     METADATA_AT,
     put_counter,
@@ -28,6 +16,23 @@ from tests.unit.harness.inspect.driver_folder import (
     stream_key,
     unpack_loss_report,
     write,
+)
+from windtunnel.harness.cli.root import main
+from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
+from windtunnel.harness.inspect import aeron_dir
+from windtunnel.harness.inspect.aeron_dir import (
+    NothingThereError,
+    default_directory,
+    read_driver,
+    read_losses,
+)
+from windtunnel.harness.inspect.driver_state import (
+    ALIVE,
+    CLOSED,
+    SILENT,
+    STARTING,
+    driver_state,
+    version_text,
 )
 
 CHANNEL = "aeron:udp?endpoint=localhost:24325"

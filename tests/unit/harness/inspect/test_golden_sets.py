@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.artifact.frame_class import DATA, HEARTBEAT
-from harness.cli.root import main
-from harness.dissect.pcap import read_capture_bytes
 from tests.golden.reader import GOLDEN, load, load_array, seen_by
 from tests.unit.harness.inspect.driver_folder import unpack, unpack_loss_report
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT
+from windtunnel.harness.cli.root import main
+from windtunnel.harness.dissect.capture.pcap import read_capture_bytes
 
 TICKING = {0, 1, 7, 8, 9, 10, 26, 28, 30}
 """System counters that had moved on when AeronStat looked, a moment after the copy was made."""

@@ -5,13 +5,20 @@ import struct
 
 import pytest
 
-from harness.artifact.counter_sample import CounterFacts
-from harness.dissect.cnc_file import read_cnc
-from harness.inspect.backlog import PUBLISHER, RECEIVER, SENDER, SUBSCRIBER, End, backlogs
-from harness.inspect.counter_filter import CounterFilter
-from harness.inspect.streams import StreamCounter, streams
 from tests.golden.reader import load_array
 from tests.unit.harness.inspect.driver_folder import stream_key
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+from windtunnel.harness.dissect.driver_files.cnc_file import read_cnc
+from windtunnel.harness.inspect.backlog import (
+    PUBLISHER,
+    RECEIVER,
+    SENDER,
+    SUBSCRIBER,
+    End,
+    backlogs,
+)
+from windtunnel.harness.inspect.counter_filter import CounterFilter
+from windtunnel.harness.inspect.streams import StreamCounter, streams
 
 UDP = "aeron:udp?endpoint=localhost:24325"
 IPC = "aeron:ipc"

@@ -5,12 +5,12 @@ import struct
 import numpy as np
 import pytest
 
-from driver.cnc import ring_buffer
-from harness.dissect.cnc_file import CncFileError
-from harness.inspect.aeron_dir import NothingThereError
-from harness.inspect.compare_and_swap import compare_and_swap
-from harness.inspect.termination import RequestError, Ring, request_termination
 from tests.unit.harness.inspect.driver_folder import RING, RING_AT, small_cnc, write
+from windtunnel.driver.cnc import ring_buffer
+from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
+from windtunnel.harness.inspect.aeron_dir import NothingThereError
+from windtunnel.harness.inspect.compare_and_swap import compare_and_swap
+from windtunnel.harness.inspect.termination import RequestError, Ring, request_termination
 
 CAPACITY = RING - 768
 TAIL, HEAD, NEXT_ID = CAPACITY + 128, CAPACITY + 384, CAPACITY + 512
@@ -113,7 +113,7 @@ def test_a_rival_that_is_quicker_is_waited_out(monkeypatch):
             words[index] += 64
         return compare_and_swap(words, index, expected, desired)
 
-    monkeypatch.setattr("harness.inspect.termination.compare_and_swap", contested)
+    monkeypatch.setattr("windtunnel.harness.inspect.termination.compare_and_swap", contested)
     Ring(section).request_termination(b"")
     assert not section[:64].any()
     assert record(section, 64)[1] == 0x0E

@@ -4,10 +4,16 @@ import struct
 
 import numpy as np
 
-from harness.middlebox import engine as rules_engine
-from harness.middlebox.state import DECISIONS, make_engine
-from harness.scenario.case import Case, CheckCase, HostCase, Payload, TrafficCase
-from harness.scenario.fault_case import FaultCase
+from windtunnel.harness.middlebox.engine import engine as rules_engine
+from windtunnel.harness.middlebox.engine.state import DECISIONS, make_engine
+from windtunnel.harness.scenario.resolved.case import (
+    Case,
+    CheckCase,
+    HostCase,
+    Payload,
+    TrafficCase,
+)
+from windtunnel.harness.scenario.resolved.fault_case import FaultCase
 
 A_TO_B, B_TO_A = 0, 1
 STREAM_1, STREAM_2 = 1001, 1002

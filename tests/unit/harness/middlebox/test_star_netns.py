@@ -4,14 +4,14 @@ import os
 
 import pytest
 
-from harness.artifact.decision import read_decisions
-from harness.artifact.ledger import Ledger
-from harness.middlebox.__main__ import EXIT_HARNESS
-from harness.orchestrate import privileges
-from harness.scenario.case import HostCase, LinkCase
-from harness.topology.model import build
 from tests.unit.harness.middlebox.made import case, data, fault, setup
-from tests.unit.harness.middlebox.test_relay_netns import PORT, SOURCE_PORT, Bench, unpacked
+from tests.unit.harness.middlebox.relay.test_relay_netns import PORT, SOURCE_PORT, Bench, unpacked
+from windtunnel.harness.artifact.middlebox.decision import read_decisions
+from windtunnel.harness.artifact.middlebox.ledger import Ledger
+from windtunnel.harness.middlebox.__main__ import EXIT_HARNESS
+from windtunnel.harness.orchestrate.labs import privileges
+from windtunnel.harness.scenario.resolved.case import HostCase, LinkCase
+from windtunnel.harness.topology.model import build
 
 pytestmark = [
     pytest.mark.netns,

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from harness.netem.readback import differences, parse
-from harness.scenario.weather_case import LossCase, WeatherCase
+from windtunnel.harness.netem.readback import differences, parse
+from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
 
 COUNTS = '"bytes":0,"packets":0,"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0}]'
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.netem.render import LIMIT_MIN, arguments, limit, percent
-from harness.scenario.weather_case import LossCase, WeatherCase
+from windtunnel.harness.netem.render import LIMIT_MIN, arguments, limit, percent
+from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
 
 
 def words(**weather):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from harness.orchestrate.cancel import Cancellation, Cancelled
+from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 
 
 def send(number):

@@ -10,9 +10,9 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from harness.orchestrate import clean, state
-from harness.orchestrate.lab import LabError
-from harness.orchestrate.state import LabState
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.teardown import clean, state
+from windtunnel.harness.orchestrate.teardown.state import LabState
 
 STRANGER = 12345
 AS_ROOT = pytest.mark.skipif(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.orchestrate import state
-from harness.orchestrate.lab import LabError
-from harness.orchestrate.state import LabState
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.teardown import state
+from windtunnel.harness.orchestrate.teardown.state import LabState
 
 
 @pytest.fixture(autouse=True)

@@ -3,10 +3,19 @@
 import numpy as np
 import pytest
 
-from harness.artifact.frame_class import DATA, NAK, SM
-from harness.replay.fate import COPY, DROP, LATE, Fate, inferred, is_nearer, joined, match
-from harness.replay.observed import act_of
-from harness.replay.sightings import FEEDBACK, PASSAGE, Stream
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK, SM
+from windtunnel.harness.replay.fate import (
+    COPY,
+    DROP,
+    LATE,
+    Fate,
+    inferred,
+    is_nearer,
+    joined,
+    match,
+)
+from windtunnel.harness.replay.observed import act_of
+from windtunnel.harness.replay.sightings import FEEDBACK, PASSAGE, Stream
 
 US, MS = 1_000, 1_000_000
 LENGTH = 64

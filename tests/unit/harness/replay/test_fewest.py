@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.replay.fewest import fewest
 from tests.naive.fewest import shortest
+from windtunnel.harness.replay.fewest import fewest
 
 THINGS = list(range(9))
 CAUSES = st.lists(st.sets(st.sampled_from(THINGS), max_size=4), min_size=1, max_size=3)

@@ -3,13 +3,20 @@
 import numpy as np
 import pytest
 
-from harness.artifact.decision import DECISION, IDENTITY
-from harness.replay.document import parse, text_of
-from harness.replay.rules import certain, merged, position, range_count, rules_of, simpler
-from harness.scenario.case import Payload, resolve
-from harness.scenario.loader import ScenarioError
+from tests.unit.harness.middlebox.engine.test_engine_and_twin import long_stream
 from tests.unit.harness.middlebox.made import A_TO_B, B_TO_A, Driven, data, nak, setup
-from tests.unit.harness.middlebox.test_engine_and_twin import long_stream
+from windtunnel.harness.artifact.middlebox.decision import DECISION, IDENTITY
+from windtunnel.harness.replay.document import parse, text_of
+from windtunnel.harness.replay.rules import (
+    certain,
+    merged,
+    position,
+    range_count,
+    rules_of,
+    simpler,
+)
+from windtunnel.harness.scenario.loader import ScenarioError
+from windtunnel.harness.scenario.resolved.case import Payload, resolve
 
 MS = 1_000_000
 CHANNEL = "aeron:udp?endpoint=${b}:24325|mtu=1408|term-length=64k|init-term-id=-3|term-id=-3"

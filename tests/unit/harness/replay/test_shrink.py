@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import yaml
 
-from harness.artifact.decision import DECISION, DROP, HOLD
-from harness.replay.document import KEYS, parse, reduced, text_of
-from harness.replay.shrink import BYTES_MIN, Origin, Shrinking, with_bytes, with_streams
-from harness.replay.trial import Candidate
-from harness.scenario.loader import load_scenario
-from harness.scenario.model import Scenario
 from tests.unit.harness.replay.test_rules import DOCUMENT
+from windtunnel.harness.artifact.middlebox.decision import DECISION, DROP, HOLD
+from windtunnel.harness.replay.document import KEYS, parse, reduced, text_of
+from windtunnel.harness.replay.shrink import BYTES_MIN, Origin, Shrinking, with_bytes, with_streams
+from windtunnel.harness.replay.trial import Candidate
+from windtunnel.harness.scenario.loader import load_scenario
+from windtunnel.harness.scenario.schema.model import Scenario
 
 FAULTS = [
     {

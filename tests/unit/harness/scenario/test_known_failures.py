@@ -4,8 +4,8 @@ import datetime
 
 import pytest
 
-from harness.scenario.known import KnownFailure, load_known
-from harness.scenario.loader import ScenarioError
+from windtunnel.harness.scenario.known import KnownFailure, load_known
+from windtunnel.harness.scenario.loader import ScenarioError
 
 CHECKS = ("naks_paced", "delivered_once")
 GOOD = """\

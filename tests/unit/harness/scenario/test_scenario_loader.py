@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.scenario.loader import ScenarioError, load_scenario, parse_scenario
+from windtunnel.harness.scenario.loader import ScenarioError, load_scenario, parse_scenario
 
 GOOD = """\
 schema: windtunnel/1

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.scenario.archive import ArchiveCase
-from harness.scenario.case import Case, HostCase, TrafficCase
-from harness.scenario.link_case import LinkCase
-from harness.simulator.support import Unsupported, require_supported
+from windtunnel.harness.scenario.resolved.case import Case, HostCase, TrafficCase
+from windtunnel.harness.scenario.resolved.link_case import LinkCase
+from windtunnel.harness.scenario.schema.archive import ArchiveCase
+from windtunnel.harness.simulator.support import Unsupported, require_supported
 
 
 def case(*, address="10.0.0.1", backend="relay", **channels):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.topology import addressing
+from windtunnel.harness.topology import addressing
 
 
 @given(run_id=st.text(max_size=40), attempt=st.integers(0, 10**6))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.topology import model
+from windtunnel.harness.topology import model
 
 
 def test_each_host_is_alone_with_the_relay():

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.uml import boot, kernel
-from harness.uml.boot import BootError, Command
-from harness.uml.kernel import Kernel, NoKernel
-from harness.uml.order import Exit, Order
+from windtunnel.harness.uml import boot, kernel
+from windtunnel.harness.uml.boot import BootError, Command
+from windtunnel.harness.uml.boot_request import BootRequest, Exit
+from windtunnel.harness.uml.kernel import Kernel, NoKernel
 
 STAND_IN = """\
 #!{python}
@@ -168,9 +168,9 @@ def test_modules_are_looked_up_by_name(tmp_path):
 
 
 def test_orders_and_exits_read_back(tmp_path):
-    order = Order(["a", "b"], "/", {"X": "1"}, "/modules", ["veth"])
+    order = BootRequest(["a", "b"], "/", {"X": "1"}, "/modules", ["veth"])
     order.write(tmp_path)
-    assert Order.read(tmp_path) == order
+    assert BootRequest.read(tmp_path) == order
     assert Exit.read(tmp_path) is None
     Exit(3).write(tmp_path)
     assert Exit.read(tmp_path) == Exit(3)

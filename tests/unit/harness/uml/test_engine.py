@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.uml import engine
+from windtunnel.harness.uml import engine
 
 GROUPS = """\
 #subsys_name\thierarchy\tnum_cgroups\tenabled

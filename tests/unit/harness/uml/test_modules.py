@@ -1,6 +1,6 @@
 """The order in which kernel modules are loaded."""
 
-from harness.uml.modules import load_order
+from windtunnel.harness.uml.modules import load_order
 
 DEPENDENCIES = """\
 kernel/net/bridge/bridge.ko: kernel/net/802/stp.ko kernel/net/llc/llc.ko

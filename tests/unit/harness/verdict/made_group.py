@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact.counter_sample import read_counters, write_counters
-from harness.scenario.case import HostCase, LinkCase
 from tests.unit.harness.verdict import made_run
 from tests.unit.harness.verdict.made_run import ADDRESS, COUNTERS, STEP_NS, MadeRun, Packet
+from windtunnel.harness.artifact.host.counter_sample import read_counters, write_counters
+from windtunnel.harness.scenario.resolved.case import HostCase, LinkCase
 
 C_ADDRESS = "10.64.2.10"
 C_RECEIVER_ID = 100

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.artifact.application import SubscriberFacts
-from harness.artifact.frame_class import PAD
-from harness.verdict.evidence import Evidence
 from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, Packet
+from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.verdict.core.evidence import Evidence
 
 
 def let_arrive(run: MadeRun, position: int, late_ns: int = 0) -> Packet:

@@ -8,11 +8,6 @@ Files hold the frames as the publisher sent them; tests spoil one thing in them.
 import shutil
 from dataclasses import asdict
 
-from driver.archive.protocol.responses import RecordingDescriptor
-from driver.archive.storage.catalog_writer import CatalogWriter
-from harness.artifact.frame_class import PAD
-from harness.artifact.recording import Recorded, RecorderFacts
-from harness.scenario.archive import ArchiveCase
 from tests.unit.harness.verdict.made_run import (
     INITIAL_TERM_ID,
     MTU,
@@ -23,6 +18,11 @@ from tests.unit.harness.verdict.made_run import (
     TRAFFIC,
     MadeRun,
 )
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
+from windtunnel.harness.artifact.host.recording import Recorded, RecorderFacts
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.scenario.schema.archive import ArchiveCase
 
 SEGMENT = 2 * TERM_LENGTH
 

@@ -15,25 +15,35 @@ from typing import Any
 
 import numpy as np
 
-from harness.artifact import decision, frame_class
-from harness.artifact.application import PublisherFacts, SubscriberFacts
-from harness.artifact.counter_sample import COUNTER_SAMPLE, CounterFacts, write_counters
-from harness.artifact.decision import DECISION
-from harness.artifact.delivery import DELIVERY
-from harness.artifact.frame_seen import FRAME_SEEN
-from harness.artifact.held_log import HeldLog, write_held_logs
-from harness.artifact.host_facts import CaptureFacts, SnmpFacts
-from harness.artifact.ledger import FrameAccount, Ledger, LinkAccount
-from harness.artifact.manifest import Manifest, Phase, ProcessExit
-from harness.artifact.plan import MessagePlan, message_bytes, plan
-from harness.artifact.pressure import UNKNOWN, Pressure
-from harness.artifact.records import write_records
-from harness.artifact.run_dir import RunDir
-from harness.dissect.expected_log import ExpectedLog, expected_log
-from harness.scenario.case import Case, CheckCase, HostCase, Payload, TrafficCase
-from harness.scenario.fault_case import FaultCase
-from harness.verdict.registry import CHECKS
 from tests.unit.harness.verdict.made_log import made_log, ring_offset
+from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.host.counter_sample import (
+    COUNTER_SAMPLE,
+    CounterFacts,
+    write_counters,
+)
+from windtunnel.harness.artifact.host.delivery import DELIVERY
+from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN
+from windtunnel.harness.artifact.host.held_log import HeldLog, write_held_logs
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts, SnmpFacts
+from windtunnel.harness.artifact.host.pressure import UNKNOWN, Pressure
+from windtunnel.harness.artifact.middlebox import decision, frame_class
+from windtunnel.harness.artifact.middlebox.decision import DECISION
+from windtunnel.harness.artifact.middlebox.ledger import FrameAccount, Ledger, LinkAccount
+from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExit
+from windtunnel.harness.artifact.run.plan import MessagePlan, message_bytes, plan
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog, expected_log
+from windtunnel.harness.scenario.resolved.case import (
+    Case,
+    CheckCase,
+    HostCase,
+    Payload,
+    TrafficCase,
+)
+from windtunnel.harness.scenario.resolved.fault_case import FaultCase
+from windtunnel.harness.verdict.registry import CHECKS
 
 SEED = 7
 SESSION_ID = -4242
@@ -79,7 +89,7 @@ RELIABLE_CHECKS = (
     "setups_until_answered",
     "status_messages_consumed",
     "status_messages_in_strides",
-    "runs_counted",
+    "over_under_runs_counted",
 )
 UNRELIABLE_CHECKS = (
     "delivered_intact",

@@ -5,14 +5,14 @@ import shutil
 
 import pytest
 
-from harness.artifact.manifest import ProcessExit, SubjectFacts
-from harness.scenario.case import CheckCase
-from harness.verdict import judge as judge_module
-from harness.verdict.judge import judge
-from harness.verdict.kind import Kind
-from harness.verdict.outcome import Outcome
-from harness.verdict.registry import CHECKS, GATES, Check
 from tests.unit.harness.verdict.made_run import make_run, nak
+from windtunnel.harness.artifact.run.manifest import ProcessExit, SubjectFacts
+from windtunnel.harness.scenario.resolved.case import CheckCase
+from windtunnel.harness.verdict import judge as judge_module
+from windtunnel.harness.verdict.core.kind import Kind
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
+from windtunnel.harness.verdict.registry import CHECKS, GATES, Check
 
 NOT_EVIDENCE = {"scenario.yaml", "verdict.json"}
 
@@ -97,7 +97,7 @@ def test_a_check_that_throws_is_our_defect_and_the_others_still_count(tmp_path, 
     def throw(*_):
         raise ZeroDivisionError("by hand")
 
-    broken = Check("rcv_hwm_from_wire", Kind.LAW, throw)
+    broken = Check("rcv_hwm_from_wire", Kind.PROTOCOL, throw)
     monkeypatch.setitem(CHECKS, broken.name, broken)
     run = make_run(tmp_path)
     verdict = judge(run.write())
@@ -108,7 +108,7 @@ def test_a_check_that_throws_is_our_defect_and_the_others_still_count(tmp_path, 
 
 
 def test_a_gate_that_throws_is_our_defect(tmp_path, monkeypatch):
-    monkeypatch.setitem(judge_module.GATES, "captures_whole", lambda evidence: 1 / 0)
+    monkeypatch.setitem(judge_module.GATES, "captures_complete", lambda evidence: 1 / 0)
     assert judge(make_run(tmp_path).write()).outcome is Outcome.HARNESS
 
 

@@ -2,8 +2,8 @@
 
 import hashlib
 
-from harness.scenario.case import Case, HostCase, Payload, TrafficCase
 from tests.peer.ports import free_port
+from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload, TrafficCase
 
 SEED = 5
 TERM_LENGTH, MTU, LONGEST = 65_536, 1_408, 8_192

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.workload import options
 from tests.unit.harness.workload.small_case import small_case
+from windtunnel.harness.workload import options
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 import pytest
 
-from harness.scenario.pace import FREE, PaceCase
-from harness.workload.pacer import SLACK_NS, Pacer
-from harness.workload.publisher import Publisher
-from harness.workload.stop import Stop, Stopped
-from harness.workload.subscriber import FRAGMENT_LIMIT, PACED_FRAGMENT_LIMIT, Application
 from tests.unit.harness.workload.test_publisher import PAYLOAD, PLAN, ScriptedPublication
+from windtunnel.harness.scenario.schema.pace import FREE, PaceCase
+from windtunnel.harness.workload.pacer import SLACK_NS, Pacer
+from windtunnel.harness.workload.publisher import Publisher
+from windtunnel.harness.workload.stop import Stop, Stopped
+from windtunnel.harness.workload.subscriber import FRAGMENT_LIMIT, PACED_FRAGMENT_LIMIT, Application
 
 NOW_NS = 10**15
 MS = 1_000_000
@@ -75,7 +75,9 @@ class StillClock:
 def clock(monkeypatch):
     still = StillClock()
     for name in ("monotonic_ns", "sleep"):
-        monkeypatch.setattr(f"harness.workload.publisher.time.{name}", getattr(still, name))
+        monkeypatch.setattr(
+            f"windtunnel.harness.workload.publisher.time.{name}", getattr(still, name)
+        )
     return still
 
 
@@ -97,7 +99,7 @@ def test_a_publisher_that_rests_can_be_asked_to_end(clock, monkeypatch):
         sleep(seconds)
         stop.ask(15)
 
-    monkeypatch.setattr("harness.workload.publisher.time.sleep", sleep_and_be_asked)
+    monkeypatch.setattr("windtunnel.harness.workload.publisher.time.sleep", sleep_and_be_asked)
     with pytest.raises(Stopped):
         publisher.send(ScriptedPublication())
     assert publisher.accepted_count == 1

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from driver.wire.frame_type import BEGIN, END
-from harness.artifact.application import SubscriberFacts
-from harness.workload.progress import Progress
-from harness.workload.rejoining import Parts
-from harness.workload.subscriber import Application
+from windtunnel.driver.wire.frame_type import BEGIN, END
+from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.workload.progress import Progress
+from windtunnel.harness.workload.rejoining import Parts
+from windtunnel.harness.workload.subscriber import Application
 
 WHOLE = BEGIN | END
 

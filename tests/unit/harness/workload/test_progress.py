@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.workload import progress as progress_module
-from harness.workload.progress import Progress, say
+from windtunnel.harness.workload import progress as progress_module
+from windtunnel.harness.workload.progress import Progress, say
 
 
 class Told:

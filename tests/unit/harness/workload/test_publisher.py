@@ -5,11 +5,11 @@ import signal
 import numpy as np
 import pytest
 
-from driver.logbuffer import publication_result as result
-from harness.artifact.plan import MessagePlan
-from harness.workload.publisher import Publisher
-from harness.workload.publisher_facts import ADMIN_ACTIONS_MAX
-from harness.workload.stop import GaveUp, Stop, Stopped, SubjectError
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.harness.artifact.run.plan import MessagePlan
+from windtunnel.harness.workload.publisher import Publisher
+from windtunnel.harness.workload.publisher_facts import ADMIN_ACTIONS_MAX
+from windtunnel.harness.workload.stop import GaveUp, Stop, Stopped, SubjectError
 
 PAYLOAD = np.arange(10, dtype=np.uint8)
 PLAN = MessagePlan(lengths=np.array([4, 4, 25, 1]), starts=np.array([0, 4, 8, 33]))

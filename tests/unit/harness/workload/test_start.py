@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from harness.workload.start import Start
-from harness.workload.stop import Stop, Stopped
+from windtunnel.harness.workload.start import Start
+from windtunnel.harness.workload.stop import Stop, Stopped
 
 
 @pytest.fixture(autouse=True)

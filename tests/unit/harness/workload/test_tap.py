@@ -5,12 +5,12 @@ import zlib
 
 import numpy as np
 
-from harness.artifact.delivery import DELIVERY
-from harness.artifact.frame_seen import FRAME_SEEN, headers
-from harness.workload.progress import Progress
-from harness.workload.subscriber import Application
-from harness.workload.tap import Tap
 from tests.unit.driver.client.own_stream import TERM_LENGTH, OwnStream
+from windtunnel.harness.artifact.host.delivery import DELIVERY
+from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN, headers
+from windtunnel.harness.workload.progress import Progress
+from windtunnel.harness.workload.subscriber import Application
+from windtunnel.harness.workload.tap import Tap
 
 MESSAGES = [b"", b"one", bytes(range(256)) * 20]
 

@@ -8,24 +8,27 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from driver.base.atomics import get_i32
-from driver.client.aeron import Aeron
-from driver.media_driver.context import SHARED, Context
-from driver.media_driver.media_driver import MediaDriver
-from harness.artifact.application import PublisherFacts, SubscriberFacts
-from harness.artifact.delivery import read_deliveries
-from harness.artifact.frame_seen import headers, read_frames_seen
-from harness.artifact.offer import read_offers
-from harness.artifact.plan import message_bytes, plan
-from harness.artifact.run_dir import HostDir
-from harness.dissect.cnc_file import map_cnc
-from harness.dissect.counter_key import RECEIVER_NAKS_SENT, SUBSCRIBER_POSITION
-from harness.dissect.expected_log import expected_log
-from harness.workload import __main__ as entry
-from harness.workload import publisher, saboteur, subscriber
-from harness.workload.options import Options
-from harness.workload.stop import GaveUp, Stop, Stopped, SubjectError
 from tests.unit.harness.workload.small_case import LONGEST, MTU, SEED, TERM_LENGTH, small_case
+from windtunnel.driver.base.atomics import get_i32
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.media_driver.context import SHARED, Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
+from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.host.delivery import read_deliveries
+from windtunnel.harness.artifact.host.frame_seen import headers, read_frames_seen
+from windtunnel.harness.artifact.host.offer import read_offers
+from windtunnel.harness.artifact.run.plan import message_bytes, plan
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.dissect.driver_files.cnc_file import map_cnc
+from windtunnel.harness.dissect.driver_files.counter_key import (
+    RECEIVER_NAKS_SENT,
+    SUBSCRIBER_POSITION,
+)
+from windtunnel.harness.dissect.driver_files.expected_log import expected_log
+from windtunnel.harness.workload import __main__ as entry
+from windtunnel.harness.workload import publisher, saboteur, subscriber
+from windtunnel.harness.workload.options import Options
+from windtunnel.harness.workload.stop import GaveUp, Stop, Stopped, SubjectError
 
 
 def make_driver(folder):
@@ -269,7 +272,7 @@ def test_a_nak_names_what_comes_next_and_is_addressed_from_the_streams_port(monk
         def sendto(self, datagram, to):
             sent.append((datagram, to))
 
-    monkeypatch.setattr("harness.workload.saboteur.socket.socket", RawSocket)
+    monkeypatch.setattr("windtunnel.harness.workload.saboteur.socket.socket", RawSocket)
     saboteur.send_from_port(24325, frame.tobytes(), "10.0.0.1:40001")
     ((datagram, to),) = sent
     assert to == ("10.0.0.1", 0)

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from driver.archive.client import ArchiveError, ArchiveTimeoutError
-from driver.base.errors import ConfigurationError
-from driver.client.errors import ClientTimeoutError, RegistrationError
-from driver.command.command_type import ErrorCode
-from harness.verdict.exit_codes import (
+from windtunnel.driver.archive.client import ArchiveError, ArchiveTimeoutError
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.client.errors import ClientTimeoutError, RegistrationError
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.harness.verdict.core.exit_codes import (
     GAVE_UP_EXIT_CODE,
     HARNESS_EXIT_CODES,
     UNSUPPORTED_EXIT_CODE,
 )
-from harness.workload import __main__ as process
-from harness.workload.stop import GaveUp, Stopped, SubjectError
+from windtunnel.harness.workload import __main__ as process
+from windtunnel.harness.workload.stop import GaveUp, Stopped, SubjectError
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def within(module, work):
     return space["call"]
 
 
-TAP, CLIENT = "harness.workload.tap", "driver.client.image"
+TAP, CLIENT = "windtunnel.harness.workload.tap", "windtunnel.driver.client.image.image"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reports.analysis.spark_engine import EngineError, start_session
+from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, start_session
 
 SETTINGS = {
     "spark.ui.enabled": "false",

@@ -5,14 +5,14 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
-import reports
-from reports.analysis.analyze import analyze
-from reports.analysis.capture_files import CapturePathError
-from reports.analysis.summary import summary_lines
-from reports.analysis.tables import write_tables
 from tests.golden.reader import GOLDEN, seen_by
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, packet
+from windtunnel import reports
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.output.summary import summary_lines
+from windtunnel.reports.analysis.output.tables import write_tables
+from windtunnel.reports.analysis.reading.capture_files import CapturePathError
 
 SETS = {
     "clean": ("cnc-clean", "clean"),

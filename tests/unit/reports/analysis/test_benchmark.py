@@ -2,9 +2,9 @@
 
 import pytest
 
-from reports.analysis import benchmark
-from reports.analysis.analyze import analyze
-from reports.analysis.made_traffic import CYCLE, write_capture
+from windtunnel.reports.analysis import benchmark
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.synthetic_traffic import CYCLE, write_capture
 
 
 @pytest.mark.parametrize("frame_length", [64, 1024])

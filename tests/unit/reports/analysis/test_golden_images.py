@@ -6,12 +6,12 @@ import zlib
 
 import pytest
 
-from harness.dissect.crc32 import joined_crc32
-from reports.analysis.analyze import Wanted, analyze
 from tests.golden.reader import GOLDEN, datagrams, message, seen_by
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, packet
 from tests.unit.reports.analysis.test_analyze import SETS, counter
+from windtunnel.harness.dissect.frames.crc32 import joined_crc32
+from windtunnel.reports.analysis.analyze import AnalysisOptions, analyze
 
 RELIABLE = [each for each in SETS if each != "loss-unreliable"]
 FLOW_CONTROL_OVER_RUNS = 13
@@ -23,7 +23,7 @@ LENGTH_MAX = 1_300
 
 
 def golden(golden_set, name="capture.pcap"):
-    wanted = Wanted(messages=True)
+    wanted = AnalysisOptions(messages=True)
     return analyze([f"x={GOLDEN / golden_set / name}.xz"], wanted=wanted)
 
 
@@ -132,7 +132,7 @@ def made_image(tmp_path, *payloads, **wanted):
     path = tmp_path / "made.pcap"
     packets = [packet(START_NS + index * 1_000, each) for index, each in enumerate(payloads)]
     path.write_bytes(made.pcap(packets))
-    told = analyze([str(path)], wanted=Wanted(**(wanted or {"messages": True})))
+    told = analyze([str(path)], wanted=AnalysisOptions(**(wanted or {"messages": True})))
     (image,) = told.images.to_pylist()
     return image, told.messages.to_pylist()
 

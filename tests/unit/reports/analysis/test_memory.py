@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from reports.analysis.made_traffic import write_capture
+from windtunnel.reports.analysis.synthetic_traffic import write_capture
 
 MEASURE = """
 import json, resource, sys
-from reports.analysis import local_engine
-from reports.analysis.analyze import analyze
+from windtunnel.reports.analysis import local_engine
+from windtunnel.reports.analysis.analyze import analyze
 local_engine.KEPT_BYTES_MAX = 1 << 20
 tables = analyze([sys.argv[1]])
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

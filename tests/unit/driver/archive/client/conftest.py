@@ -2,8 +2,8 @@
 
 import pytest
 
-from driver.archive.protocol.requests import ArchiveIdRequest, AuthConnectRequest
 from tests.unit.driver.archive.client.scripted_archive import ARCHIVE_ID, SESSION_ID, ok, stage
+from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest, AuthConnectRequest
 
 
 @pytest.fixture

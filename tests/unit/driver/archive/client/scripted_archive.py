@@ -2,15 +2,15 @@
 
 from contextlib import contextmanager
 
-from driver.archive.client import AeronArchive, ArchiveContext, Connecting
-from driver.archive.protocol import codec
-from driver.archive.protocol.codes import PROTOCOL_VERSION, ControlResponseCode
-from driver.archive.protocol.requests import AuthConnectRequest
-from driver.archive.protocol.responses import ControlResponse
-from driver.base import system
-from driver.client import FragmentAssembler
 from tests.unit.driver.client.invoked_client import turns_until, world
 from tests.unit.driver.media_driver.invoked_driver import MS
+from windtunnel.driver.archive.client import AeronArchive, ArchiveContext, Connecting
+from windtunnel.driver.archive.protocol import codec
+from windtunnel.driver.archive.protocol.codes import PROTOCOL_VERSION, ControlResponseCode
+from windtunnel.driver.archive.protocol.requests import AuthConnectRequest
+from windtunnel.driver.archive.protocol.responses import ControlResponse
+from windtunnel.driver.base import system
+from windtunnel.driver.client import FragmentAssembler
 
 CHANNEL = "aeron:ipc"
 SESSION_ID = 77_000_000_001

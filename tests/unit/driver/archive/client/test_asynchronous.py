@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from driver.archive.client import ArchiveClosedError, ArchiveError, AsyncAeronArchive
-from driver.archive.protocol.codes import ErrorCode
-from driver.archive.protocol.requests import (
+from tests.unit.driver.archive.client.scripted_archive import ARCHIVE_ID, error, ok
+from windtunnel.driver.archive.client import ArchiveClosedError, ArchiveError, AsyncAeronArchive
+from windtunnel.driver.archive.protocol.codes import ErrorCode
+from windtunnel.driver.archive.protocol.requests import (
     AuthConnectRequest,
     StartPositionRequest,
     StopPositionRequest,
 )
-from tests.unit.driver.archive.client.scripted_archive import ARCHIVE_ID, error, ok
 
 
 @asynccontextmanager

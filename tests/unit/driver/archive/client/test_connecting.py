@@ -2,25 +2,25 @@
 
 import pytest
 
-from driver.archive.client import ArchiveError, ArchiveTimeoutError, ConnectState
-from driver.archive.protocol.codes import (
+from tests.unit.driver.archive.client.scripted_archive import ARCHIVE_ID, SESSION_ID, error, ok
+from windtunnel.driver.archive.client import ArchiveError, ArchiveTimeoutError, ConnectState
+from windtunnel.driver.archive.protocol.codes import (
     NULL_VALUE,
     PROTOCOL_VERSION,
     ErrorCode,
     semantic_version,
 )
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.protocol.requests import (
     ArchiveIdRequest,
     AuthConnectRequest,
     ChallengeResponse,
     CloseSessionRequest,
     KeepAliveRequest,
 )
-from driver.archive.protocol.responses import Challenge
-from driver.channel import uri
-from driver.client import RegistrationError
-from driver.command.command_type import ErrorCode as DriverErrorCode
-from tests.unit.driver.archive.client.scripted_archive import ARCHIVE_ID, SESSION_ID, error, ok
+from windtunnel.driver.archive.protocol.responses import Challenge
+from windtunnel.driver.channel import uri
+from windtunnel.driver.client import RegistrationError
+from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 
 def test_a_session_is_opened(on_stage):

@@ -2,15 +2,15 @@
 
 import pytest
 
-from driver.archive.client import ArchiveContext, from_environment
-from driver.archive.client.control_channels import (
+from windtunnel.driver.archive.client import ArchiveContext, from_environment
+from windtunnel.driver.archive.client.control_channels import (
     is_response_channel,
     with_correlation,
     with_defaults,
     with_session,
 )
-from driver.base.errors import ConfigurationError
-from driver.channel import uri
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri
 
 GIVEN = {
     "control_request_channel": "aeron:udp?endpoint=localhost:8010",

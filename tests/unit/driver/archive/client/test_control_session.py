@@ -2,21 +2,25 @@
 
 import pytest
 
-from driver.archive.client import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
-from driver.archive.client.control_session import UNCLAIMED_MAX
-from driver.archive.client.turns import finished
-from driver.archive.protocol import codec
-from driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
-from driver.archive.protocol.requests import (
+from tests.unit.driver.archive.client.scripted_archive import SESSION_ID, error, ok
+from tests.unit.driver.media_driver.invoked_driver import MS
+from windtunnel.driver.archive.client import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
+from windtunnel.driver.archive.client.control_session import UNCLAIMED_MAX
+from windtunnel.driver.archive.client.turns import finished
+from windtunnel.driver.archive.protocol import codec
+from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
+from windtunnel.driver.archive.protocol.requests import (
     ListRecordingsRequest,
     StartPositionRequest,
     StartRecordingRequest2,
     StopPositionRequest,
 )
-from driver.archive.protocol.responses import Ping, RecordingDescriptor, RecordingSignalEvent
-from driver.logbuffer import publication_result as result
-from tests.unit.driver.archive.client.scripted_archive import SESSION_ID, error, ok
-from tests.unit.driver.media_driver.invoked_driver import MS
+from windtunnel.driver.archive.protocol.responses import (
+    Ping,
+    RecordingDescriptor,
+    RecordingSignalEvent,
+)
+from windtunnel.driver.logbuffer import publication_result as result
 
 FAR = 1_000_000
 """Correlation ids that no request of a test has."""

@@ -4,9 +4,13 @@ import struct
 
 import pytest
 
-from driver.archive.client import recording_counters, segment_base_position, session_id_of
-from driver.archive.client.turns import finished, until
-from driver.cnc.counters_reader import Counter
+from windtunnel.driver.archive.client import (
+    recording_counters,
+    segment_base_position,
+    session_id_of,
+)
+from windtunnel.driver.archive.client.turns import finished, until
+from windtunnel.driver.cnc.counters_reader import Counter
 
 
 @pytest.mark.parametrize("session_id", [0, 5, -1, -(1 << 31), (1 << 31) - 1])

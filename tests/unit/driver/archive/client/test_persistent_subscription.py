@@ -2,7 +2,8 @@
 
 import pytest
 
-from driver.archive.client import (
+from tests.unit.driver.archive.client.scripted_archive import SESSION_ID, error, ok
+from windtunnel.driver.archive.client import (
     FROM_START,
     ArchiveTimeoutError,
     FailureReason,
@@ -11,14 +12,13 @@ from driver.archive.client import (
     PersistentState,
     PersistentSubscription,
 )
-from driver.archive.protocol.codes import ControlResponseCode, ErrorCode
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode
+from windtunnel.driver.archive.protocol.requests import (
     AuthConnectRequest,
     ListRecordingRequest,
     ReplayRequest,
 )
-from driver.archive.protocol.responses import RecordingDescriptor
-from tests.unit.driver.archive.client.scripted_archive import SESSION_ID, error, ok
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 
 RECORDING_ID, STREAM_ID, REPLAY_STREAM_ID = 9, 1_001, 1_002
 

@@ -4,17 +4,22 @@ from itertools import pairwise
 
 import pytest
 
-from driver.archive.client import ArchiveError, ArchiveTimeoutError, MergeState, ReplayMerge
-from driver.archive.protocol.codes import ErrorCode
-from driver.archive.protocol.requests import (
+from tests.unit.driver.archive.client.scripted_archive import error, ok
+from tests.unit.driver.media_driver.invoked_driver import MS
+from windtunnel.driver.archive.client import (
+    ArchiveError,
+    ArchiveTimeoutError,
+    MergeState,
+    ReplayMerge,
+)
+from windtunnel.driver.archive.protocol.codes import ErrorCode
+from windtunnel.driver.archive.protocol.requests import (
     MaxRecordedPositionRequest,
     ReplayRequest,
     StopReplayRequest,
 )
-from driver.base.arith import I64_MAX
-from driver.channel import uri
-from tests.unit.driver.archive.client.scripted_archive import error, ok
-from tests.unit.driver.media_driver.invoked_driver import MS
+from windtunnel.driver.base.arith import I64_MAX
+from windtunnel.driver.channel import uri
 
 STREAM_ID, SESSION_ID, RECORDING_ID = 1_001, 5, 9
 

@@ -3,7 +3,7 @@
 import itertools
 from types import SimpleNamespace
 
-from driver.archive.control.replay_tokens import ReplayTokens
+from windtunnel.driver.archive.control.replay_tokens import ReplayTokens
 
 LIFETIME_NS = 5_000
 

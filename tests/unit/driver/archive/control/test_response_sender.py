@@ -2,10 +2,10 @@
 
 import pytest
 
-from driver.archive.control.response_sender import ATTEMPTS, ResponseSender
-from driver.archive.protocol.codec import decode
-from driver.archive.protocol.responses import Ping
-from driver.logbuffer import publication_result as result
+from windtunnel.driver.archive.control.response_sender import ATTEMPTS, ResponseSender
+from windtunnel.driver.archive.protocol.codec import decode
+from windtunnel.driver.archive.protocol.responses import Ping
+from windtunnel.driver.logbuffer import publication_result as result
 
 
 class Publication:

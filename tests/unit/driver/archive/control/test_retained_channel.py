@@ -2,9 +2,9 @@
 
 import pytest
 
-from driver.archive.control.retained_channel import retained, stream_key, text
-from driver.base.errors import ConfigurationError
-from driver.channel import uri
+from windtunnel.driver.archive.control.retained_channel import retained, stream_key, text
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from driver.archive.observation.archive_errors import WARNINGS_MAX, ArchiveErrors
-from driver.base.clock import ManualClock
-from driver.cnc.error_log import read_errors
+from windtunnel.driver.archive.observation.archive_errors import WARNINGS_MAX, ArchiveErrors
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.cnc.error_log import read_errors
 
 
 class Count:

@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 import pytest
 from hypothesis import given
 
-from driver.archive.protocol.codec import (
+from tests.unit.driver.archive.protocol.any_message import ANY_MESSAGE, KINDS
+from windtunnel.driver.archive.protocol.codec import (
     HEADER,
     MalformedMessage,
     UnencodableMessage,
@@ -15,10 +16,10 @@ from driver.archive.protocol.codec import (
     decode,
     encode,
 )
-from driver.archive.protocol.codes import SCHEMA_VERSION, SourceLocation
-from driver.archive.protocol.layout import Message
-from driver.archive.protocol.replication import ReplicateRequest2
-from driver.archive.protocol.requests import (
+from windtunnel.driver.archive.protocol.codes import SCHEMA_VERSION, SourceLocation
+from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.protocol.replication import ReplicateRequest2
+from windtunnel.driver.archive.protocol.requests import (
     AuthConnectRequest,
     CloseSessionRequest,
     ListRecordingRequest,
@@ -26,8 +27,7 @@ from driver.archive.protocol.requests import (
     StartRecordingRequest,
     UpdateChannelRequest,
 )
-from driver.archive.protocol.responses import ControlResponse
-from tests.unit.driver.archive.protocol.any_message import ANY_MESSAGE, KINDS
+from windtunnel.driver.archive.protocol.responses import ControlResponse
 
 FUZZ_SEEDS = 20_000
 REPLAY = ReplayRequest(

@@ -2,13 +2,16 @@
 
 import numpy as np
 
-from driver.archive.recording.recording_session import FILE_IO_MAX_LENGTH, RecordingSession
-from driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
-from driver.archive.storage.frame_walk import SegmentReader
-from driver.archive.storage.segment_file import segments_of
 from tests.unit.driver.archive.storage import own_recording as own
 from tests.unit.driver.client.own_stream import INITIAL_TERM_ID, MTU, SESSION_ID, STREAM_ID
 from tests.unit.driver.client.own_stream import TERM_LENGTH as TERM
+from windtunnel.driver.archive.recording.recording_session import (
+    FILE_IO_MAX_LENGTH,
+    RecordingSession,
+)
+from windtunnel.driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
+from windtunnel.driver.archive.storage.frame_walk import SegmentReader
+from windtunnel.driver.archive.storage.segment_file import segments_of
 
 SEGMENT = 2 * TERM
 

@@ -2,17 +2,17 @@
 
 import pytest
 
-from driver.archive.recording import recording_position
-from driver.archive.recording.recording_session import RecordingSession
-from driver.archive.recording.segment_writer import SegmentWriter
-from driver.archive.storage.catalog_writer import CatalogWriter
-from driver.archive.storage.segment_file import segments_of
-from driver.archive.tool import frame_dump
-from driver.archive.tool.program import main
 from tests.unit.driver.archive.recording.own_image import messages
 from tests.unit.driver.archive.storage import own_recording as own
 from tests.unit.driver.client.invoked_client import world
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL
+from windtunnel.driver.archive.recording import recording_position
+from windtunnel.driver.archive.recording.recording_session import RecordingSession
+from windtunnel.driver.archive.recording.segment_writer import SegmentWriter
+from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
+from windtunnel.driver.archive.storage.segment_file import segments_of
+from windtunnel.driver.archive.tool import frame_dump
+from windtunnel.driver.archive.tool.program import main
 
 STREAM_ID = 1001
 SEGMENT = 131_072

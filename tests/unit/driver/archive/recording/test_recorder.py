@@ -1,6 +1,6 @@
 """The recorder: sessions in turn, and two queues."""
 
-from driver.archive.recording.recorder import Recorder
+from windtunnel.driver.archive.recording.recorder import Recorder
 
 
 class Session:

@@ -2,8 +2,8 @@
 
 import struct
 
-from driver.archive.recording import recording_position
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.recording import recording_position
 
 
 def test_the_archive_id_follows_the_identity_at_once():

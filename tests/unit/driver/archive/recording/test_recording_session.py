@@ -8,12 +8,6 @@ from contextlib import suppress
 
 import pytest
 
-from driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
-from driver.archive.storage.checksum import CRC_32, CRC_32C
-from driver.archive.storage.recovery import recovered_stop
-from driver.archive.storage.segment_file import segments_of
-from driver.archive.storage.sync import SyncLevel
-from driver.base.errors import StorageError
 from tests.unit.driver.archive.recording.own_image import (
     SEGMENT,
     TERM,
@@ -26,6 +20,12 @@ from tests.unit.driver.archive.recording.own_image import (
     session,
 )
 from tests.unit.driver.client.own_stream import OwnStream
+from windtunnel.driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
+from windtunnel.driver.archive.storage.checksum import CRC_32, CRC_32C
+from windtunnel.driver.archive.storage.recovery import recovered_stop
+from windtunnel.driver.archive.storage.segment_file import segments_of
+from windtunnel.driver.archive.storage.sync import SyncLevel
+from windtunnel.driver.base.errors import StorageError
 
 KILL_POINTS = 500
 PAGE = 4096

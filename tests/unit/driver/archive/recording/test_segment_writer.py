@@ -2,9 +2,9 @@
 
 import pytest
 
-from driver.archive.recording.segment_writer import SegmentWriter
-from driver.base.errors import StorageError
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.recording.segment_writer import SegmentWriter
+from windtunnel.driver.base.errors import StorageError
 
 
 def test_a_new_recording_does_not_write_into_a_file_that_exists(tmp_path):

@@ -2,14 +2,17 @@
 
 import pytest
 
-from driver.archive.replay.recording_reader import RecordingReader, publication_parameters
-from driver.archive.replay.replay_session import ReplaySession
-from driver.archive.storage.catalog import Catalog
-from driver.client.assembler import FragmentAssembler
 from tests.golden import archive_files
 from tests.golden.reader import message
 from tests.unit.driver.archive.storage import own_recording as own
 from tests.unit.driver.client.invoked_client import world
+from windtunnel.driver.archive.replay.recording_reader import (
+    RecordingReader,
+    publication_parameters,
+)
+from windtunnel.driver.archive.replay.replay_session import ReplaySession
+from windtunnel.driver.archive.storage.catalog import Catalog
+from windtunnel.driver.client.image.assembler import FragmentAssembler
 
 IPC = "aeron:ipc?"
 UDP = "aeron:udp?endpoint=10.0.0.1:20121|"

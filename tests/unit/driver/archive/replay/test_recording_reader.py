@@ -4,10 +4,13 @@ import struct
 
 import pytest
 
-from driver.archive.replay.recording_reader import RecordingReader, publication_parameters
-from driver.archive.storage.checksum import CRC_32
-from driver.base.errors import StorageError
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.replay.recording_reader import (
+    RecordingReader,
+    publication_parameters,
+)
+from windtunnel.driver.archive.storage.checksum import CRC_32
+from windtunnel.driver.base.errors import StorageError
 
 LENGTHS = [1000, 200, 1376, 31, 700] * 60
 SESSION, STREAM = 77, 88

@@ -2,8 +2,8 @@
 
 import pytest
 
-from driver.archive.replication.destination import fault_of
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.replication.destination import fault_of
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from driver.archive.replication import replication_channels as channels
-from driver.archive.replication.replication_channels import ReplicationChannels
-from driver.archive.settings.archive_settings import ArchiveSettings
-from driver.channel import uri
+from windtunnel.driver.archive.replication import replication_channels as channels
+from windtunnel.driver.archive.replication.replication_channels import ReplicationChannels
+from windtunnel.driver.archive.settings.archive_settings import ArchiveSettings
+from windtunnel.driver.channel import uri
 
 UDP = "aeron:udp?endpoint=h:0|interface=i"
 

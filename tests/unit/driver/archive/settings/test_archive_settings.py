@@ -2,14 +2,14 @@
 
 import pytest
 
-from driver.archive.settings.archive_settings import (
+from windtunnel.driver.archive.settings.archive_settings import (
     SETTINGS,
     ArchiveSettings,
     describe,
     from_texts,
 )
-from driver.base.errors import ConfigurationError
-from driver.settings.properties import name_of
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.settings.properties import name_of
 
 CONTROL = "AERON_ARCHIVE_CONTROL_CHANNEL"
 REPLICATION = "AERON_ARCHIVE_REPLICATION_CHANNEL"

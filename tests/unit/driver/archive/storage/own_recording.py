@@ -4,7 +4,7 @@ import struct
 import zlib
 from dataclasses import replace
 
-from driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 
 FRAME = struct.Struct("<iBBHiiiiq")
 TERM, SEGMENT = 65_536, 131_072

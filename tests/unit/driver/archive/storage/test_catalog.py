@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from driver.archive.storage import catalog_writer
-from driver.archive.storage.catalog import FILE_NAME, Catalog, CatalogError
-from driver.archive.storage.catalog_entry import RecordingState
-from driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
-from driver.archive.storage.checksum import CRC_32, CRC_32C
-from driver.archive.storage.sync import SyncLevel
-from driver.base.errors import StorageError
 from tests.golden import archive_files
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.storage import catalog_writer
+from windtunnel.driver.archive.storage.catalog import FILE_NAME, Catalog, CatalogError
+from windtunnel.driver.archive.storage.catalog_entry import RecordingState
+from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
+from windtunnel.driver.archive.storage.checksum import CRC_32, CRC_32C
+from windtunnel.driver.archive.storage.sync import SyncLevel
+from windtunnel.driver.base.errors import StorageError
 
 
 class Killed(BaseException):

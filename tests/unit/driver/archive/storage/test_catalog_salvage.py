@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from driver.archive.storage.catalog import FILE_NAME, Catalog
-from driver.archive.storage.catalog_salvage import salvaged
-from driver.archive.storage.catalog_writer import CatalogWriter
-from driver.base.errors import StorageError
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.storage.catalog import FILE_NAME, Catalog
+from windtunnel.driver.archive.storage.catalog_salvage import salvaged
+from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
+from windtunnel.driver.base.errors import StorageError
 
 COUNT = 12
 

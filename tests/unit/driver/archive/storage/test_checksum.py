@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.archive.storage import checksum
-from driver.base.errors import ConfigurationError
 from tests.naive import crc32c as naive
+from windtunnel.driver.archive.storage import checksum
+from windtunnel.driver.base.errors import ConfigurationError
 
 
 @given(st.binary(max_size=200))

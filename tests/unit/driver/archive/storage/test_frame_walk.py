@@ -4,11 +4,11 @@ import struct
 
 import pytest
 
-from driver.archive.storage import frame_walk
-from driver.archive.storage.checksum import CRC_32
-from driver.archive.storage.frame_walk import SegmentReader
-from driver.base.errors import StorageError
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.storage import frame_walk
+from windtunnel.driver.archive.storage.checksum import CRC_32
+from windtunnel.driver.archive.storage.frame_walk import SegmentReader
+from windtunnel.driver.base.errors import StorageError
 
 LENGTHS = [1000, 1, 0, 1376, 500, 31, 32, 33] * 16
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from driver.archive.storage import mark_file
-from driver.archive.storage.mark_file import ActiveArchiveError, MarkFile, MarkFileHeader
-from driver.base.clock import ManualClock
-from driver.base.errors import StorageError
-from driver.cnc.error_log import ErrorLog
 from tests.golden.reader import GOLDEN
+from windtunnel.driver.archive.storage import mark_file
+from windtunnel.driver.archive.storage.mark_file import ActiveArchiveError, MarkFile, MarkFileHeader
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.cnc.error_log import ErrorLog
 
 HEADER = MarkFileHeader(
     pid=77, control_stream_id=10, archive_id=1, control_channel="aeron:udp?endpoint=localhost:8010",

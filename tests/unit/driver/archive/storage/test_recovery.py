@@ -2,12 +2,12 @@
 
 import pytest
 
-from driver.archive.storage.catalog import Catalog
-from driver.archive.storage.checksum import CRC_32
-from driver.archive.storage.recovery import RecoveredStop, recovered_stop
-from driver.base.errors import StorageError
 from tests.golden import archive_files
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.storage.catalog import Catalog
+from windtunnel.driver.archive.storage.checksum import CRC_32
+from windtunnel.driver.archive.storage.recovery import RecoveredStop, recovered_stop
+from windtunnel.driver.base.errors import StorageError
 
 PAGE = 4096
 LENGTHS = [1000, 200, 1376, 31, 700] * 20

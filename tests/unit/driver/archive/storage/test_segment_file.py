@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.archive.storage import segment_file
-from driver.base.errors import StorageError
 from tests.golden import archive_files
+from windtunnel.driver.archive.storage import segment_file
+from windtunnel.driver.base.errors import StorageError
 
 
 def test_bases_are_anchored_at_the_term_of_the_start():

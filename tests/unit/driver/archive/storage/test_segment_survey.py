@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from driver.archive.storage import frame_walk, segment_survey
-from driver.archive.storage.frame_walk import END, MORE
-from driver.archive.storage.segment_file import segments_of
-from driver.archive.storage.segment_survey import FACTS, NOT_SOUND
 from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.storage import frame_walk, segment_survey
+from windtunnel.driver.archive.storage.frame_walk import END, MORE
+from windtunnel.driver.archive.storage.segment_file import segments_of
+from windtunnel.driver.archive.storage.segment_survey import FACTS, NOT_SOUND
 
 
 @pytest.mark.parametrize("term_bits", [16, 17, 18])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from driver.archive.tool.program import main
 from tests.golden import archive_files
 from tests.unit.driver.archive.tool.outcome import Outcome
+from windtunnel.driver.archive.tool.program import main
 
 
 @pytest.fixture

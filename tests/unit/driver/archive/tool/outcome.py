@@ -3,8 +3,8 @@
 import json
 from typing import NamedTuple
 
-from driver.archive.storage import mark_file
-from driver.archive.storage.mark_file import MarkFileHeader
+from windtunnel.driver.archive.storage import mark_file
+from windtunnel.driver.archive.storage.mark_file import MarkFileHeader
 
 
 class Outcome(NamedTuple):

@@ -4,14 +4,14 @@ import ipaddress
 
 import numpy as np
 
-from driver.base.clock import ManualClock
-from driver.channel.resolver import UnknownHostError
-from driver.cnc import counters
-from driver.cnc.counters_manager import CountersManager
-from driver.cnc.counters_reader import CountersReader
-from driver.media_driver import system_counters
-from driver.media_driver.context import Context
-from driver.media_driver.name_resolution.lookups import Lookups
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.context import Context
+from windtunnel.driver.media_driver.name_resolution.lookups import Lookups
 
 MS = 1_000_000
 SECOND = 1_000 * MS

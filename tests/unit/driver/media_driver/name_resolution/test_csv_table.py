@@ -4,11 +4,15 @@ import struct
 
 import pytest
 
-from driver.base.errors import ConfigurationError
-from driver.channel.resolver import UnknownHostError
-from driver.media_driver.name_resolution import csv_table
-from driver.media_driver.name_resolution.csv_table import CsvTable, NameEntry, parse_table
 from tests.unit.driver.media_driver.name_resolution.rig import FIRST_FREE, CounterFile, make_clock
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.media_driver.name_resolution import csv_table
+from windtunnel.driver.media_driver.name_resolution.csv_table import (
+    CsvTable,
+    NameEntry,
+    parse_table,
+)
 
 TEXT = "one,127.0.0.1,127.0.0.2|two,localhost,bad.invalid|"
 

@@ -6,17 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.channel.address_text import HostPort
-from driver.channel.socket_address import SocketAddress
-from driver.media_driver.name_resolution import driver_name_resolver
-from driver.media_driver.name_resolution.driver_name_resolver import (
-    BOOTSTRAP_NEIGHBOR,
-    CACHE_ENTRIES,
-    NEIGHBORS,
-    DriverNameResolver,
-    GossipSettings,
-)
-from driver.media_driver.system_counters import INVALID_PACKETS, SHORT_SENDS
 from tests.naive import resolution as naive
 from tests.unit.driver.media_driver.name_resolution.rig import (
     FIRST_FREE,
@@ -26,6 +15,17 @@ from tests.unit.driver.media_driver.name_resolution.rig import (
     NameService,
     Network,
     make_clock,
+)
+from windtunnel.driver.channel.address_text import HostPort
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.media_driver.agent.system_counters import INVALID_PACKETS, SHORT_SENDS
+from windtunnel.driver.media_driver.name_resolution import driver_name_resolver
+from windtunnel.driver.media_driver.name_resolution.driver_name_resolver import (
+    BOOTSTRAP_NEIGHBOR,
+    CACHE_ENTRIES,
+    NEIGHBORS,
+    DriverNameResolver,
+    GossipSettings,
 )
 
 STEP_MS = 10

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from driver.base.clock import ManualClock, SystemClock
-from driver.channel.resolver import UnknownHostError
-from driver.media_driver.name_resolution.lookups import Lookups
 from tests.unit.driver.media_driver.name_resolution.rig import NameService
+from windtunnel.driver.base.clock import ManualClock, SystemClock
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.media_driver.name_resolution.lookups import Lookups
 
 
 class Gate(NameService):

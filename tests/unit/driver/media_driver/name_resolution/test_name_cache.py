@@ -1,8 +1,8 @@
 """Names that others told of."""
 
-from driver.channel.socket_address import SocketAddress
-from driver.media_driver.name_resolution import name_cache
-from driver.media_driver.name_resolution.name_cache import CacheEntry, NameCache
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.media_driver.name_resolution import name_cache
+from windtunnel.driver.media_driver.name_resolution.name_cache import CacheEntry, NameCache
 
 V4, V6 = SocketAddress("10.0.0.1", 8050), SocketAddress("fd00::1", 8050)
 

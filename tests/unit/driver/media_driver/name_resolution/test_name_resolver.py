@@ -2,14 +2,6 @@
 
 import pytest
 
-from driver.channel.resolver import UnknownHostError
-from driver.media_driver.command_error import NotYetError
-from driver.media_driver.name_resolution.csv_table import CsvTable, parse_table
-from driver.media_driver.name_resolution.name_resolver import NameResolver, PlainNames
-from driver.media_driver.system_counters import (
-    NAME_RESOLVER_MAX_TIME,
-    NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED,
-)
 from tests.unit.driver.media_driver.name_resolution.rig import (
     FIRST_FREE,
     MS,
@@ -18,6 +10,14 @@ from tests.unit.driver.media_driver.name_resolution.rig import (
     NameService,
     make_clock,
 )
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.media_driver.agent.system_counters import (
+    NAME_RESOLVER_MAX_TIME,
+    NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED,
+)
+from windtunnel.driver.media_driver.command_error import NotYetError
+from windtunnel.driver.media_driver.name_resolution.csv_table import CsvTable, parse_table
+from windtunnel.driver.media_driver.name_resolution.name_resolver import NameResolver, PlainNames
 
 KEY = "endpoint"
 TABLE = "moved,10.0.0.8,10.0.0.9|named,one,two"

@@ -2,10 +2,6 @@
 
 import pytest
 
-from driver.base.errors import DriverError
-from driver.channel.socket_address import SocketAddress
-from driver.media_driver.name_resolution.name_resolver import NameResolver, PlainNames
-from driver.media_driver.name_resolution.reresolution import Reresolution, Watched
 from tests.unit.driver.media_driver.name_resolution.rig import (
     MS,
     SECOND,
@@ -14,6 +10,10 @@ from tests.unit.driver.media_driver.name_resolution.rig import (
     NameService,
     make_clock,
 )
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.media_driver.name_resolution.name_resolver import NameResolver, PlainNames
+from windtunnel.driver.media_driver.name_resolution.reresolution import Reresolution, Watched
 
 START = 100 * SECOND
 FIRST, SECOND_ADDRESS = SocketAddress("10.0.0.1", 40123), SocketAddress("10.0.0.2", 40123)

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.channel.socket_address import SocketAddress
-from driver.media_driver.name_resolution.resolution_datagram import (
+from tests.golden.reader import GOLDEN
+from tests.naive import resolution as naive
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.media_driver.name_resolution.resolution_datagram import (
     Decoded,
     ResolutionEntry,
     as_name,
     decode,
     encode,
 )
-from tests.golden.reader import GOLDEN
-from tests.naive import resolution as naive
 
 A4 = ResolutionEntry("A", SocketAddress("10.0.0.1", 8050), age_ms=7, is_self=True)
 B6 = ResolutionEntry("a longer name", SocketAddress("fd00::9", 65535), age_ms=0)

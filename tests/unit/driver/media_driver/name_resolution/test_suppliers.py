@@ -2,31 +2,31 @@
 
 import pytest
 
-from driver.base.clock import ManualClock
-from driver.base.errors import ConfigurationError
-from driver.channel.address_text import HostPort
-from driver.channel.resolver import UnknownHostError
-from driver.channel.socket_address import SocketAddress
-from driver.media.name_resolver import SystemResolver
-from driver.media.udp_socket import SocketError, SocketOptions, open_socket
-from driver.media_driver.command_error import NotYetError
-from driver.media_driver.context import DEDICATED, INVOKER, Context
-from driver.media_driver.name_resolution.driver_name_resolver import NEIGHBORS
-from driver.media_driver.name_resolution.resolver_socket import (
-    DATAGRAM_LENGTH_MAX,
-    UdpResolverSocket,
-)
-from driver.media_driver.name_resolution.suppliers import (
-    gossip_settings,
-    make_name_resolver,
-    parse_bootstrap_neighbors,
-    supplier_of,
-)
 from tests.unit.driver.media_driver.name_resolution.rig import (
     MS,
     CounterFile,
     NameService,
     make_clock,
+)
+from windtunnel.driver.base.clock import ManualClock
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel.address_text import HostPort
+from windtunnel.driver.channel.resolver import UnknownHostError
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.media.name_resolver import SystemResolver
+from windtunnel.driver.media.udp_socket import SocketError, SocketOptions, open_socket
+from windtunnel.driver.media_driver.command_error import NotYetError
+from windtunnel.driver.media_driver.context import DEDICATED, INVOKER, Context
+from windtunnel.driver.media_driver.name_resolution.driver_name_resolver import NEIGHBORS
+from windtunnel.driver.media_driver.name_resolution.resolver_socket import (
+    DATAGRAM_LENGTH_MAX,
+    UdpResolverSocket,
+)
+from windtunnel.driver.media_driver.name_resolution.suppliers import (
+    gossip_settings,
+    make_name_resolver,
+    parse_bootstrap_neighbors,
+    supplier_of,
 )
 
 SYSTEM = SystemResolver()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from driver.base.errors import ConfigurationError
-from driver.media_driver.settings.command_line import read_given
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.media_driver.settings.command_line import read_given
 
 
 def test_the_later_wins_and_is_remembered(tmp_path):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from driver.base import idle
-from driver.base.errors import ConfigurationError
-from driver.media_driver.settings.idle_strategy import STRATEGIES, make_strategy
+from windtunnel.driver.base import idle
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.media_driver.settings.idle_strategy import STRATEGIES, make_strategy
 
 VARIABLE = "AERON_SENDER_IDLE_STRATEGY_INIT_ARGS"
 

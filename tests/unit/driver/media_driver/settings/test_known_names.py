@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from driver.base.errors import ConfigurationError
-from driver.media_driver.context import SETTINGS, from_environment
-from driver.media_driver.settings.known_names import is_foreign, unknown_faults
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.media_driver.context import SETTINGS, from_environment
+from windtunnel.driver.media_driver.settings.known_names import is_foreign, unknown_faults
 
 OWN = [kind.variable for kind in SETTINGS.values()]
 ALL = Path(__file__).with_name("aeron_variables.txt").read_text().split()

@@ -1,0 +1,144 @@
+"""From a request to what is to be replayed: from where, to where, how far now.
+
+                     with a limit L (going on, or bounded)     without (it has stopped)
+    at most          for ever                                  stop - position
+    length -1        at most                                   at most
+    length -2        L - position                              stop - position
+    other            the lesser of it and at most
+
+Where all shall be replayed and there is nothing, Aeron says so and replays nothing nevertheless, a
+second answer to the same request; ours says so. A length of 0, which Aeron never ends, ends at
+once. Source: archive-protocol 3.6.
+"""
+
+from collections.abc import Callable
+
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.archive.protocol.codes import (
+    NULL_VALUE,
+    REPLAY_ALL_AND_FOLLOW,
+    REPLAY_ALL_AND_STOP,
+    ErrorCode,
+)
+from windtunnel.driver.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.recording.recording_request import ActiveRecording
+from windtunnel.driver.archive.replay.counter_limit import CounterLimit
+from windtunnel.driver.archive.replay.replay_run import ReplayPlan
+from windtunnel.driver.base.arith import I64_MAX
+from windtunnel.driver.wire.data import ALIGNMENT
+
+_Limit = tuple[Callable[[], int], Callable[[], bool]]
+
+
+def make_plan(
+    facilities: ArchiveResources,
+    request: ReplayRequest | BoundedReplayRequest,
+    recording: RecordingDescriptor,
+    active: ActiveRecording | None,
+) -> ReplayPlan:
+    """What is asked for, if it can be done. Raises Refusal."""
+    limit = _limit_of(facilities, request, active)
+    position = _position_of(request, recording)
+    io_max_length = _io_max_length(facilities, request, recording)
+    if limit is None:
+        known_end = recording.stop_position
+        longest = known_end - position
+    else:
+        known_end = limit[0]()
+        longest = I64_MAX - position
+        if position > known_end:
+            raise RequestRejected(
+                f"replay position {position} of recording {recording.recording_id} exceeds the "
+                f"limit position {known_end}", ErrorCode.INVALID_POSITION,
+            )  # fmt: skip
+    return ReplayPlan(
+        recording=recording, position=position,
+        end=position + _length(request, recording, longest, known_end - position),
+        known_end=known_end,
+        limit=(lambda: known_end) if limit is None else limit[0],
+        is_final=(lambda: False) if limit is None else limit[1],
+        io_max_length=io_max_length, timeout_ns=facilities.settings.connect_timeout_ns,
+    )  # fmt: skip
+
+
+def _limit_of(
+    facilities: ArchiveResources,
+    request: ReplayRequest | BoundedReplayRequest,
+    active: ActiveRecording | None,
+) -> _Limit | None:
+    """How far there is data, if that may change."""
+    if isinstance(request, BoundedReplayRequest):
+        counters = facilities.client.counters
+        counter = counters.read(request.limit_counter_id)
+        if counter is None:
+            raise RequestRejected(
+                f"no counter {request.limit_counter_id} is allocated at this driver"
+            )
+        bound = CounterLimit(counters, counter.counter_id, counter.registration_id)
+        return bound.position, bound.is_final
+    if active is None:
+        return None
+    session = active.session
+    return lambda: session.position, lambda: session.is_done
+
+
+def _position_of(
+    request: ReplayRequest | BoundedReplayRequest, recording: RecordingDescriptor
+) -> int:
+    position = request.position
+    if position == NULL_VALUE:
+        return recording.start_position
+    if position % ALIGNMENT:
+        raise RequestRejected(f"replay position {position} is not a multiple of {ALIGNMENT}")
+    if position < recording.start_position:
+        raise RequestRejected(
+            f"replay position {position} is before the start position "
+            f"{recording.start_position} of recording {recording.recording_id}",
+            ErrorCode.INVALID_POSITION,
+        )
+    if recording.stop_position != NULL_VALUE and position >= recording.stop_position:
+        raise RequestRejected(
+            f"replay position {position} is not before the stop position "
+            f"{recording.stop_position} of recording {recording.recording_id}",
+            ErrorCode.INVALID_POSITION,
+        )
+    return position
+
+
+def _io_max_length(
+    facilities: ArchiveResources,
+    request: ReplayRequest | BoundedReplayRequest,
+    recording: RecordingDescriptor,
+) -> int:
+    wanted, ours = request.file_io_max_length, facilities.settings.file_io_max_length
+    for name, length in (("fileIoMaxLength", wanted), ("the archive's I/O length", ours)):
+        if 0 < length < recording.mtu_length:
+            raise RequestRejected(f"{name}={length} is less than mtuLength={recording.mtu_length}")
+    return min(wanted, ours) if wanted > 0 else ours
+
+
+def _length(
+    request: ReplayRequest | BoundedReplayRequest,
+    recording: RecordingDescriptor,
+    longest: int,
+    available: int,
+) -> int:
+    if request.length == REPLAY_ALL_AND_FOLLOW:
+        length = longest
+    elif request.length == REPLAY_ALL_AND_STOP:
+        length = available
+        if length == 0:
+            raise RequestRejected(
+                f"nothing to replay of recording {recording.recording_id}",
+                ErrorCode.EMPTY_RECORDING,
+            )
+    else:
+        length = min(request.length, longest)
+    if length < 0:
+        raise RequestRejected(
+            f"replay length must not be negative: {length} for length {request.length} of "
+            f"recording {recording.recording_id}"
+        )
+    return length

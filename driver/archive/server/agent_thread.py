@@ -1,0 +1,35 @@
+"""An agent in a thread of its own: a turn, and rest where it found nothing to do."""
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from windtunnel.driver.base import idle
+from windtunnel.driver.base.clock import Clock
+
+
+class AgentThread:
+    """Takes an agent's turns until it is stopped or one of them fails."""
+
+    def __init__(
+        self, name: str, do_work: Callable[[int], int], idle_state: np.ndarray, clock: Clock
+    ) -> None:
+        self._do_work, self._idle, self._clock = do_work, idle_state, clock
+        self._is_stopping = False
+        self.failure: BaseException | None = None
+        """What ended it, if it was not told to."""
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                idle.after_turn(self._idle, self._do_work(self._clock.now_ns()))
+        except BaseException as error:
+            self.failure = error
+
+    def stop(self) -> None:
+        """Let its turn end, and wait for that."""
+        self._is_stopping = True
+        self._thread.join()

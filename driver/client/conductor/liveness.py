@@ -1,0 +1,85 @@
+"""Who is alive: the client shows its driver a heartbeat, and looks at the driver's.
+
+    every turn        is this turn too late?          -> ConductorServiceTimeoutError
+    every interval    is the driver's heartbeat old?  -> DriverTimeoutError
+                      is our own counter still ours?  -> DriverTimeoutError
+                      write the time into it
+
+The counter exists once the driver knows the client, that is after its first command; the client
+then signs the counter's label, once.
+Source: driver-protocol 6.7; Aeron 1.53, C client.
+"""
+
+import numpy as np
+
+from windtunnel.driver.base import system
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.client.conductor.driver_proxy import DriverProxy
+from windtunnel.driver.client.context import ClientContext
+from windtunnel.driver.client.errors import (
+    ClientTerminatedError,
+    ConductorServiceTimeoutError,
+    DriverTimeoutError,
+)
+from windtunnel.driver.cnc import counters, ring_buffer
+from windtunnel.driver.cnc.cnc_file import CncFile
+from windtunnel.driver.cnc.counters_manager import append_label
+
+CLIENT_HEARTBEAT_TYPE_ID = 11
+CLIENT_VERSION_LABEL = "version=1.53.0 commit=windtunnel"
+
+
+class Liveness:
+    """The heartbeats of one client and its driver."""
+
+    def __init__(
+        self, context: ClientContext, cnc: CncFile, proxy: DriverProxy, clock: Clock
+    ) -> None:
+        self._context = context
+        self._proxy = proxy
+        self._clock = clock
+        self._metadata: np.ndarray = cnc.counters_metadata
+        self._values: np.ndarray = cnc.counters_values
+        self._service_interval_limit_ns = cnc.header.client_liveness_timeout_ns
+        self._heartbeat_id = counters.NULL_COUNTER_ID
+        self._last_turn_ns = self._last_keepalive_ns = clock.now_ns()
+
+    def on_turn(self, now_ns: int) -> ClientTerminatedError | None:
+        """Show that we live, when it is time. Returns why the client cannot go on, if so."""
+        interval_ns, limit_ns = now_ns - self._last_turn_ns, self._service_interval_limit_ns
+        if interval_ns > limit_ns:
+            return ConductorServiceTimeoutError(
+                f"service interval exceeded: {interval_ns // system.NS_PER_MS} ms, "
+                f"limit {limit_ns // system.NS_PER_MS} ms"
+            )
+        self._last_turn_ns = now_ns
+        if now_ns - self._last_keepalive_ns <= self._context.keepalive_interval_ns:
+            return None
+        return self._check_driver() or self._write_heartbeat(now_ns)
+
+    def _check_driver(self) -> DriverTimeoutError | None:
+        heartbeat_ms, limit_ms = self._proxy.heartbeat_ms(), self._context.driver_timeout_ms
+        if heartbeat_ms == ring_buffer.HEARTBEAT_OF_CLOSED:
+            return DriverTimeoutError("the driver has been shut down")
+        age_ms = self._clock.now_ms() - heartbeat_ms
+        if age_ms > limit_ms:
+            return DriverTimeoutError(
+                f"the driver's last heartbeat is {age_ms} ms old, limit {limit_ms} ms"
+            )
+        return None
+
+    def _write_heartbeat(self, now_ns: int) -> DriverTimeoutError | None:
+        metadata, values = self._metadata, self._values
+        if self._heartbeat_id == counters.NULL_COUNTER_ID:
+            client_id = self._proxy.client_id
+            found = int(counters.find(metadata, values, CLIENT_HEARTBEAT_TYPE_ID, client_id))
+            if found == counters.NULL_COUNTER_ID:
+                return None
+            self._heartbeat_id = found
+            name = self._context.client_name
+            append_label(metadata, found, f" name={name} {CLIENT_VERSION_LABEL}")
+        elif not counters.is_active(metadata, values, self._heartbeat_id, self._proxy.client_id):
+            return DriverTimeoutError("the driver freed this client's heartbeat counter")
+        counters.set_release(values, self._heartbeat_id, self._clock.now_ms())
+        self._last_keepalive_ns = now_ns
+        return None

@@ -1,0 +1,72 @@
+"""The logs that a client has mapped, shared by all who read or write the same file.
+
+A log is let go a while after its last user, so that a thread in the middle of a poll finds in it
+what it expects. Even then its pages stay as long as an array of them is in somebody's hands, see
+`windtunnel.driver.base.mapping`.
+"""
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from windtunnel.driver.logbuffer.descriptor import PAGE_SIZE_MIN
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+
+
+@dataclass
+class _Mapped:
+    log: LogBuffer
+    users: int
+
+
+class LogBuffers:
+    """Maps each file once."""
+
+    def __init__(self, resource_linger_ns: int, *, pre_touch: bool = False) -> None:
+        self._resource_linger_ns = resource_linger_ns
+        self._pre_touch = pre_touch
+        self._lock = threading.Lock()
+        self._mapped: dict[Path, _Mapped] = {}
+        self._lingering: list[tuple[int, LogBuffer]] = []
+
+    def acquire(self, path: Path) -> LogBuffer:
+        """The log of a file, mapped if it is not yet. Raises StorageError."""
+        with self._lock:
+            entry = self._mapped.get(path)
+            if entry is None:
+                log = LogBuffer.map(path)
+                if self._pre_touch:
+                    # One byte a page: the first offers and polls shall meet no page fault.
+                    log.log[::PAGE_SIZE_MIN].sum()
+                entry = self._mapped[path] = _Mapped(log, 0)
+            entry.users += 1
+            return entry.log
+
+    def release(self, log: LogBuffer, now_ns: int) -> None:
+        """One user less."""
+        with self._lock:
+            entry = self._mapped.get(log.path)
+            if entry is None or entry.log is not log:
+                return
+            entry.users -= 1
+            if entry.users == 0:
+                del self._mapped[log.path]
+                self._lingering.append((now_ns + self._resource_linger_ns, log))
+
+    def on_timer(self, now_ns: int) -> None:
+        """Unmap what has lingered long enough."""
+        with self._lock:
+            due = [log for deadline_ns, log in self._lingering if now_ns >= deadline_ns]
+            self._lingering = [item for item in self._lingering if now_ns < item[0]]
+        for log in due:
+            log.close()
+
+    def close(self) -> None:
+        """Unmap everything."""
+        with self._lock:
+            for entry in self._mapped.values():
+                entry.log.close()
+            for _, log in self._lingering:
+                log.close()
+            self._mapped.clear()
+            self._lingering.clear()

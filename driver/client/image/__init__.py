@@ -1,0 +1,1 @@
+"""Reading: images of a subscription, fragments, messages, batches and compiled handlers."""

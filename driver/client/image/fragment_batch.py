@@ -1,0 +1,119 @@
+"""Fragments copied out of a log into arrays: no Python runs per fragment, and nothing is borrowed.
+
+    fragments[0]          fragments[1]
+    | at, length, ...     | at, length, ...
+    v                     v
+    +---------------------+---------------------+----
+    | payload of one      | payload of the next | room
+    +---------------------+---------------------+----
+
+Payloads lie back to back, so that the fragments of a long message are one piece as long as no other
+session was read in between.
+"""
+
+import numpy as np
+
+from windtunnel.driver.base.atomics import copy
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import frame, reader
+from windtunnel.driver.wire import data, header
+from windtunnel.driver.wire import frame_type as types
+
+COPIED = np.dtype(
+    (
+        np.record,
+        [
+            ("at", "i8"),  # where the payload begins in the batch
+            ("length", "i8"),  # of the payload
+            ("position", "i8"),  # of the stream, behind the fragment
+            ("frame_flags", "i8"),  # 0x80 begins a message, 0x40 ends one
+            ("session_id", "i8"),
+            ("stream_id", "i8"),
+            ("reserved_value", "i8"),
+        ],
+    )
+)
+
+STATE = np.dtype((np.record, [("count", "i8"), ("used_bytes", "i8")]))
+
+
+@kernel
+def collect(log, base, term_length, offset, base_position, state, fragments, payload, limit):
+    """Copy data frames from `offset` on until the term, the frames, the room or `limit` ends.
+
+    Shapes:  log uint8[n], state STATE[1], fragments COPIED[m], payload uint8[k]
+    Returns: (how many were added, the offset behind the last frame passed)
+    """
+    batch = state[0]
+    first = batch.count
+    while batch.count - first < limit and batch.count < fragments.size:
+        end = reader.committed_end(log, base, term_length, offset)
+        if end < 0:
+            break
+        at = base + offset
+        if frame.frame_type(log, at) != types.PAD:
+            length = max(header.frame_length(log, at) - frame.HEADER_LENGTH, 0)
+            if batch.used_bytes + length > payload.size:
+                break
+            copied = fragments[batch.count]
+            copied.at = batch.used_bytes
+            copied.length = length
+            copied.position = base_position + end
+            copied.frame_flags = frame.flags(log, at)
+            copied.session_id = data.session_id(log, at)
+            copied.stream_id = data.stream_id(log, at)
+            copied.reserved_value = data.reserved_value(log, at)
+            copy(payload, batch.used_bytes, log, at + data.PAYLOAD, length)
+            batch.used_bytes += length
+            batch.count += 1
+        offset = end
+    return batch.count - first, offset
+
+
+class FragmentBatch:
+    """Room for `fragments_max` fragments and `bytes_max` bytes of payload, made once, used often.
+
+    Shapes: `fragments` COPIED[fragments_max], of which `count` are filled; `payload`
+            uint8[bytes_max], of which `used_bytes` are filled
+    """
+
+    def __init__(self, fragments_max: int = 4096, bytes_max: int = 1 << 20) -> None:
+        if fragments_max < 1 or bytes_max < 1:
+            raise ValueError(
+                f"fragments_max={fragments_max}, bytes_max={bytes_max}: expected at least 1 each"
+            )
+        self.fragments: np.ndarray = np.zeros(fragments_max, COPIED)
+        self.payload: np.ndarray = np.zeros(bytes_max, np.uint8)
+        self.state: np.ndarray = np.zeros(1, STATE)
+
+    @property
+    def count(self) -> int:
+        """How many fragments it holds."""
+        return int(self.state[0].count)
+
+    @property
+    def used_bytes(self) -> int:
+        """How many bytes of payload it holds."""
+        return int(self.state[0].used_bytes)
+
+    def clear(self) -> None:
+        """Make room: what it held is forgotten."""
+        self.state[0] = (0, 0)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """The payload of one fragment, uint8[length], not copied again."""
+        if not 0 <= index < self.count:
+            raise IndexError(f"fragment {index} of {self.count}")
+        fragment = self.fragments[index]
+        return self.payload[fragment.at : fragment.at + fragment.length]
+
+    def check_room(self, mtu_length: int) -> None:
+        """Raise ValueError where a fragment of that MTU would never fit, however empty it is."""
+        longest = mtu_length - frame.HEADER_LENGTH
+        if self.payload.size < longest:
+            raise ValueError(
+                f"bytes_max is {self.payload.size}, but a fragment may have {longest} bytes"
+            )

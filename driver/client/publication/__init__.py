@@ -1,0 +1,1 @@
+"""Writing: shared and exclusive publications, claims and offers."""

@@ -1,0 +1,244 @@
+"""Writing to a stream that several threads and clients may share.
+
+An offer answers the stream's new position, or a negative code of
+`driver.logbuffer.publication_result`: try again later (BACK_PRESSURED), at once (ADMIN_ACTION), or
+when somebody listens (NOT_CONNECTED). CLOSED and MAX_POSITION_EXCEEDED will not change any more.
+
+Whoever writes takes the log's array first and looks at `is_closed` then; closing lets go of the
+array but never unmaps it. So a close by another thread never leaves a kernel without memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from windtunnel.driver.base.atomics import get_i64_acquire
+from windtunnel.driver.client import channel_status
+from windtunnel.driver.client.destinations import SendDestinations
+from windtunnel.driver.client.publication import supplied_offer
+from windtunnel.driver.client.publication.claim import Claim, claim_frame
+from windtunnel.driver.client.publication.message import Message, as_bytes
+from windtunnel.driver.client.publication.supplied_offer import ReservedValueSupplier
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import appender, descriptor, position
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.wire.data import HEADER_LENGTH
+
+if TYPE_CHECKING:
+    from windtunnel.driver.client.conductor.conductor import ClientConductor
+
+
+@kernel
+def _offer(state, log, values, limit_at, source, source_at, length, reserved_value):
+    limit = get_i64_acquire(values, limit_at)
+    return appender.offer(state, log, limit, source, source_at, length, reserved_value)
+
+
+@kernel
+def _offer_vectored(state, log, values, limit_at, source, ranges, reserved_value):
+    limit = get_i64_acquire(values, limit_at)
+    return appender.offer_vectored(state, log, limit, source, ranges, reserved_value)
+
+
+class Publication(SendDestinations):
+    """One end of a stream, for writing, that any thread may use."""
+
+    def __init__(
+        self,
+        conductor: ClientConductor,
+        log: LogBuffer,
+        *,
+        channel: str,
+        registration_id: int,
+        original_registration_id: int,
+        limit_counter_id: int,
+        channel_status_id: int,
+    ) -> None:
+        self._conductor = conductor
+        self._mapped = log
+        self._log = log.log
+        self._meta_at = log.meta_at
+        self._appender = appender.attach(log.log, log.meta_at)
+        state = self._appender[0]
+        self._values = conductor.counter_values
+        self._limit_at = limit_counter_id * counters.COUNTER_LENGTH
+        self.channel = channel
+        self.registration_id = registration_id
+        """Of this client's own command."""
+        self.original_registration_id = original_registration_id
+        """Of the command that opened the stream, which other clients may share."""
+        self.position_limit_id = limit_counter_id
+        self.channel_status_id = channel_status_id
+        self.session_id, self.stream_id = int(state.session_id), int(state.stream_id)
+        self.initial_term_id = log.initial_term_id
+        self.position_bits_to_shift = log.bits
+        self.term_length, self.mtu_length = log.term_length, log.mtu_length
+        self.max_payload_length = int(state.max_payload_length)
+        """Longest message of one frame, and longest claim, in bytes."""
+        self.max_message_length = int(state.max_message_length)
+        self.is_exclusive = bool(state.is_exclusive)
+        self.is_closed = False
+        self.close_reason = ""
+        """Why the client closed it, if it was not its owner."""
+
+    @property
+    def is_original(self) -> bool:
+        """Whether this client opened the stream, instead of sharing one that was there."""
+        return self.registration_id == self.original_registration_id
+
+    def offer(
+        self,
+        message: Message,
+        offset: int = 0,
+        length: int | None = None,
+        reserved_value: int | ReservedValueSupplier = 0,
+    ) -> int:
+        """Write one message, in fragments if it is long.
+
+        Shapes:  `length` bytes of `message` from `offset`; to its end where None
+        Returns: the new position, or a code; ERROR for a message beyond `max_message_length`. A
+                 function as `reserved_value` is asked for each frame, see `supplied_offer`
+        """
+        log = self._log
+        if self.is_closed:
+            return result.CLOSED
+        source = as_bytes(message)
+        if length is None:
+            length = source.size - offset
+        if callable(reserved_value):
+            if offset < 0 or length < 0 or offset + length > source.size:
+                return result.ERROR
+            return supplied_offer.offer(
+                self._appender, log, self._values, self._limit_at,
+                source[offset : offset + length], reserved_value,
+            )  # fmt: skip
+        return int(
+            _offer(
+                self._appender, log, self._values, self._limit_at, source, offset, length,
+                reserved_value,
+            )
+        )  # fmt: skip
+
+    def offer_parts(
+        self, parts: Sequence[Message], reserved_value: int | ReservedValueSupplier = 0
+    ) -> int:
+        """Write one message that is given in parts, one after the other. Returns as `offer`."""
+        log = self._log
+        if self.is_closed:
+            return result.CLOSED
+        arrays = [as_bytes(part) for part in parts]
+        lengths = np.array([array.size for array in arrays], dtype=np.int64)
+        source = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.uint8)
+        if callable(reserved_value):
+            return supplied_offer.offer(
+                self._appender, log, self._values, self._limit_at, source, reserved_value
+            )
+        ranges = np.stack([np.cumsum(lengths) - lengths, lengths], axis=1)
+        return int(
+            _offer_vectored(
+                self._appender, log, self._values, self._limit_at, source, ranges, reserved_value
+            )
+        )
+
+    def offer_batch(
+        self, messages: np.ndarray, lengths: np.ndarray, first: int = 0
+    ) -> tuple[int, int]:
+        """Write many messages that lie back to back, until one is refused.
+
+        Shapes:  messages uint8[sum(lengths[first:])], from message `first` on; lengths int64[m]
+        Returns: (messages written, answer to the last offer)
+        """
+        log = self._log
+        if self.is_closed:
+            return 0, result.CLOSED
+        written, answer = appender.offer_batch(
+            self._appender, log, self._values, self._limit_at, messages, 0, lengths, first,
+            lengths.size - first,
+        )  # fmt: skip
+        return int(written), int(answer)
+
+    def try_claim(self, length: int) -> Claim | int:
+        """Claim one frame to fill in place, `length` up to `max_payload_length`, else a code."""
+        log = self._log
+        if self.is_closed:
+            return result.CLOSED
+        answer, at = claim_frame(self._appender, log, self._values, self._limit_at, length)
+        if answer < 0:
+            return int(answer)
+        return Claim(log, int(at), length + HEADER_LENGTH, int(answer))
+
+    @property
+    def position(self) -> int:
+        """Where the next message goes; CLOSED after close."""
+        log = self._log
+        if self.is_closed:
+            return result.CLOSED
+        return int(descriptor.producer_position(log, self._meta_at))
+
+    @property
+    def position_limit(self) -> int:
+        """Up to where the driver allows writing; CLOSED after close."""
+        if self.is_closed:
+            return result.CLOSED
+        return int(get_i64_acquire(self._values, self._limit_at))
+
+    @property
+    def available_window(self) -> int:
+        """How many bytes may be written now; CLOSED after close."""
+        limit, reached = self.position_limit, self.position
+        return result.CLOSED if self.is_closed else limit - reached
+
+    @property
+    def max_possible_position(self) -> int:
+        """Where the stream runs out of term ids."""
+        return int(position.max_possible(self.term_length))
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether somebody listens."""
+        log = self._log
+        if self.is_closed:
+            return False
+        return bool(descriptor.is_connected_acquire(log, self._meta_at))
+
+    @property
+    def channel_status(self) -> int:
+        """The state of the channel's socket, see `windtunnel.driver.client.channel_status`."""
+        return channel_status.status(self._conductor.counters, self)
+
+    @property
+    def local_socket_addresses(self) -> list[str]:
+        """Where the stream is sent from, `address:port`; empty while that is not known."""
+        return channel_status.local_addresses(self._conductor.counters, self)
+
+    def close(self) -> None:
+        """Stop writing; what was written still reaches the listeners. May be called again.
+
+        Raises ReentrantCallError in a callback of the client's conductor
+        """
+        if not self.is_closed:
+            self._conductor.release_publication(self)
+
+    def on_client_closed(self, reason: str) -> LogBuffer:
+        """For the client's conductor: the publication is over. Returns the log to let go of."""
+        self.is_closed = True
+        self.close_reason = reason
+        self._log = np.empty(0, dtype=np.uint8)
+        return self._mapped
+
+    def __enter__(self) -> Publication:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,59 @@
+"""The decorators that compile kernels: the only place that spells numba's options.
+
+A kernel is a function of numbers, arrays and named tuples of arrays. It has no objects, no clock
+and no randomness, and allocates nothing on a hot path. It is compiled without the GIL when it is
+first called with new types, and then kept in the cache on disk.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+from windtunnel.driver.kernels.cache import KernelCache
+from windtunnel.driver.kernels.sources import SOURCE_ROOT
+
+_SETTINGS: Any = numba.config
+
+JIT_DISABLED = bool(_SETTINGS.DISABLE_JIT)
+"""True under `NUMBA_DISABLE_JIT=1`, where kernels run as plain Python."""
+
+BOUNDS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+"""True under `NUMBA_BOUNDSCHECK=1`; `atomics` then asserts each access, as numba does not."""
+
+_FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
+
+
+def kernel(function: _FUNCTION) -> _FUNCTION:
+    """Compile a function without numba's runtime: it counts no references and cannot allocate.
+
+    The arrays that it is given must outlive the call. Reference counts would cost a locked
+    instruction for each array of an agent's state at each call.
+    """
+    return _compiled(function, {"nogil": True, "_nrt": False})
+
+
+def allocating_kernel(function: _FUNCTION) -> _FUNCTION:
+    """Compile a function that may allocate arrays and return them."""
+    return _compiled(function, {"nogil": True})
+
+
+def _compiled(function: _FUNCTION, options: dict[str, bool]) -> _FUNCTION:
+    if JIT_DISABLED:
+        return function
+    is_ours = Path(function.__code__.co_filename).resolve().is_relative_to(SOURCE_ROOT)
+    njit: Any = numba.njit
+    compiled: Any = njit(**options, cache=not is_ours)(function)
+    if is_ours:
+        compiled._cache = KernelCache(function)
+    result: _FUNCTION = compiled
+    return result
+
+
+def compile_for(function: Callable[..., object], arguments: Sequence[object]) -> None:
+    """Load a kernel for the types of these arguments from the cache, or compile it."""
+    if not JIT_DISABLED:
+        compiled: Any = function
+        compiled.compile(tuple(numba.typeof(each) for each in arguments))

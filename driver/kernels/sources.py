@@ -1,0 +1,152 @@
+"""Digests of source code: two modules with equal digests compile to the same machine code.
+
+numba compiles a kernel together with the kernels that it calls, which may be defined in other
+modules. The digest of a module therefore covers the module and everything that it imports from
+these packages, directly or indirectly. Comments, docstrings, line numbers and the path of the
+checkout are not part of it.
+
+    file --sha256--> summary (digest of its syntax tree, imported names) --closure--> digest
+
+Parsing several hundred modules takes seconds, so summaries are stored by the sha256 of the file's
+bytes in `summaries-<Python version>.json` in the cache directory.
+"""
+
+import ast
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PACKAGE = "windtunnel"
+SOURCE_ROOT = Path(__file__).resolve().parents[2]
+"""The directory that holds `driver/` and `harness/`: a checkout, or `windtunnel/` as installed."""
+
+FILE_NAME = f"summaries-{sys.version_info[0]}.{sys.version_info[1]}.json"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the digest of a module depends on, in one source file."""
+
+    digest: str
+    "sha256 of the syntax tree without docstrings, in hex."
+    imports: tuple[str, ...]
+    "Full names of imported modules and of names imported from modules."
+
+
+def summarize(source: bytes) -> Summary:
+    """Parse a module. Raises SyntaxError."""
+    tree = ast.parse(source)
+    imports = sorted(set(_imported_names(tree)))
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            statements = getattr(node, name, None)
+            if isinstance(statements, list) and statements:
+                kept = [each for each in statements if not _is_string(each)]
+                setattr(node, name, kept or [ast.Pass()])
+    return Summary(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(imports))
+
+
+def _is_string(statement: ast.AST) -> bool:
+    """Whether a statement is a docstring, of a module, function, class or attribute."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _imported_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@dataclass
+class Sources:
+    """Digests of the modules below one source root."""
+
+    root: Path = SOURCE_ROOT
+    store: Path | None = None
+    "The file that stores summaries; None stores nothing."
+    _summaries: dict[Path, Summary] = field(default_factory=dict)
+    _digests: dict[Path, str] = field(default_factory=dict)
+    _stored: dict[str, Summary] | None = None
+    _is_changed: bool = False
+
+    def digest(self, file: Path) -> str:
+        """The digest of a source file and of all that it imports, 64 hex digits."""
+        if file not in self._digests:
+            combined = hashlib.sha256()
+            for path in self.closure(file):
+                name = path.relative_to(self.root).as_posix()
+                combined.update(f"{name} {self._summary(path).digest}\n".encode())
+            self._digests[file] = combined.hexdigest()
+        return self._digests[file]
+
+    def closure(self, file: Path) -> list[Path]:
+        """A file and all files below the source root that it imports, at any depth, sorted."""
+        seen = {file}
+        pending = [file]
+        while pending:
+            for path in self._imported_files(pending.pop()):
+                if path not in seen:
+                    seen.add(path)
+                    pending.append(path)
+        return sorted(seen)
+
+    def _imported_files(self, file: Path) -> Iterator[Path]:
+        for name in self._summary(file).imports:
+            path = self.file_of(name)
+            if path is not None and path != file:
+                yield path
+
+    def file_of(self, module: str) -> Path | None:
+        """The source file of a module below the source root, or None."""
+        parts = module.split(".")
+        base = self.root.joinpath(*(parts[1:] if parts[0] == PACKAGE else parts))
+        for candidate in (base.with_suffix(".py"), base / "__init__.py"):
+            if base != self.root and candidate.is_file():
+                return candidate
+        return None
+
+    def _summary(self, file: Path) -> Summary:
+        if file not in self._summaries:
+            source = file.read_bytes()
+            key = hashlib.sha256(source).hexdigest()
+            stored = self._load()
+            if key not in stored:
+                stored[key] = summarize(source)
+                self._is_changed = True
+            self._summaries[file] = stored[key]
+        return self._summaries[file]
+
+    def _load(self) -> dict[str, Summary]:
+        if self._stored is None:
+            self._stored = {}
+            with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+                if self.store is not None:
+                    for key, (digest, imports) in json.loads(self.store.read_bytes()).items():
+                        self._stored[key] = Summary(digest, tuple(imports))
+        return self._stored
+
+    def save(self) -> None:
+        """Store new summaries. Of two processes that do so at once, one may be forgotten."""
+        if not self._is_changed or self.store is None:
+            return
+        self._is_changed = False
+        document = {key: (each.digest, each.imports) for key, each in self._load().items()}
+        fresh = self.store.with_name(f"{self.store.name}.{secrets.token_hex(8)}")
+        # What cannot be stored is parsed again by the next process.
+        with contextlib.suppress(OSError):
+            self.store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh.write_text(json.dumps(document), encoding="utf-8")
+            os.replace(fresh, self.store)

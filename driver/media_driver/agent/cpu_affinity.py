@@ -1,0 +1,33 @@
+"""The processor that an agent's thread is bound to.
+
+Threads that run several agents follow the conductor's setting, or the sender's. Source: the C
+driver of Aeron 1.53.
+"""
+
+import os
+from collections.abc import Callable
+
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.media_driver.context import Context
+
+_SETTING_OF_THREAD = {
+    "conductor": "conductor_cpu_affinity",
+    "shared": "conductor_cpu_affinity",
+    "sender": "sender_cpu_affinity",
+    "shared-network": "sender_cpu_affinity",
+    "receiver": "receiver_cpu_affinity",
+}
+
+
+def pin_thread(context: Context, thread: str, record_error: Callable[[int, str], None]) -> None:
+    """Bind the calling thread; a processor that is not ours is noted, and nothing is bound."""
+    cpu = getattr(context, _SETTING_OF_THREAD[thread])
+    if cpu < 0:
+        return
+    try:
+        os.sched_setaffinity(0, {cpu})
+    except OSError as error:
+        record_error(
+            int(ErrorCode.GENERIC_ERROR),
+            f"WARNING: unable to apply affinity: {thread} to processor {cpu}: {error.strerror}",
+        )

@@ -1,0 +1,1 @@
+"""The conductor: executes client commands, owns every resource, and tracks liveness."""

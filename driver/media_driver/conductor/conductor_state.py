@@ -1,0 +1,123 @@
+"""What the conductor's kernels reach, and the part of its turn that needs no Python.
+
+`run` repeats the numeric part of the turn (rebuilding images, moving publication limits) and comes
+back as soon as there is something that only Python can do: a client's command, an event from an
+agent, a timer, an image's first loss.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from windtunnel.driver.base import handoff, idle, system
+from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.agent import duty_cycle
+from windtunnel.driver.media_driver.conductor.images import image_tracker
+from windtunnel.driver.media_driver.conductor.images.subscriber_positions import make_positions
+from windtunnel.driver.media_driver.conductor.publications import publication_limit
+from windtunnel.driver.media_driver.conductor.publications.publication_limit import make_limits
+from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
+from windtunnel.driver.media_driver.sender.sender_state import SenderState
+
+CONDUCTOR = np.dtype(
+    [
+        ("image_count", "i8"),  # entries of `active_images`
+        ("limit_count", "i8"),  # entries of `active_limits`
+        ("has_new_loss", "i8"),  # an image lost something and has no entry in the loss report yet
+    ]
+)
+
+
+class ConductorState(NamedTuple):
+    """The arrays; see the modules that declare the records for what is in them."""
+
+    agent: np.ndarray  # CONDUCTOR[1]
+    images: np.ndarray  # PUBLICATION_IMAGE[n], shared with the receiver
+    image_words: np.ndarray  # the same memory as uint8
+    publication_words: np.ndarray  # the sender's NETWORK_PUBLICATION[n] as uint8
+    active_images: np.ndarray  # int64[n]
+    limits: np.ndarray  # PUBLICATION_LIMIT[m]
+    active_limits: np.ndarray  # int64[m]
+    subscribers: np.ndarray  # SUBSCRIBER_POSITION[...]
+    counters: np.ndarray  # uint8, the counter values of cnc.dat
+    loss_report: np.ndarray  # uint8, the whole file
+    ring: np.ndarray  # uint8, the to-driver ring of cnc.dat
+    sender_events: np.ndarray  # queue, sender to conductor
+    receiver_events: np.ndarray  # queue, receiver to conductor
+    idle: np.ndarray  # IDLE[1]
+    cycle: np.ndarray  # DUTY_CYCLE[1]
+
+
+def make_conductor_state(
+    counters: np.ndarray,
+    loss_report: np.ndarray,
+    ring: np.ndarray,
+    sender: SenderState,
+    receiver: ReceiverState,
+    cycle: np.ndarray,
+    *,
+    limits: int = 2048,
+    subscribers: int = 16_384,
+    idle_state: Any = None,
+) -> ConductorState:
+    """Blank state for a conductor that works with this sender and this receiver."""
+    return ConductorState(
+        agent=np.zeros(1, dtype=CONDUCTOR).view(np.recarray),
+        images=receiver.images,
+        image_words=receiver.words,
+        publication_words=sender.words,
+        active_images=np.zeros(receiver.images.size, dtype=np.int64),
+        limits=make_limits(limits),
+        active_limits=np.zeros(limits, dtype=np.int64),
+        subscribers=make_positions(subscribers),
+        counters=counters,
+        loss_report=loss_report,
+        ring=ring,
+        sender_events=sender.events,
+        receiver_events=receiver.events,
+        idle=idle.make_idle() if idle_state is None else idle_state,
+        cycle=cycle,
+    )
+
+
+@kernel
+def track(state, now_ns, now_ms):
+    """Rebuild every image and move every publication limit once. Returns an amount of work."""
+    agent = state.agent[0]
+    work_count = 0
+    for index in range(agent.image_count):
+        work_count += image_tracker.track_rebuild(state, state.active_images[index], now_ns, now_ms)
+    for index in range(agent.limit_count):
+        work_count += publication_limit.update(state, state.active_limits[index])
+    return work_count
+
+
+@kernel
+def needs_shell(state):
+    """Whether something waits that only Python can do."""
+    return (
+        ring_buffer.has_message(state.ring)
+        or not handoff.is_empty(state.sender_events)
+        or not handoff.is_empty(state.receiver_events)
+        or state.agent[0].has_new_loss != 0
+    )
+
+
+@kernel
+def run(state, deadline_ns):
+    """Take numeric turns until the shell is needed or the deadline has come, idling in between.
+
+    At least one turn is taken, since something may wait for the shell that only these turns bring
+    about.
+    """
+    now_ns = system.monotonic_ns()
+    while True:
+        duty_cycle.measure(state.cycle, state.counters, now_ns)
+        work_count = track(state, now_ns, system.epoch_ns() // system.NS_PER_MS)
+        if needs_shell(state):
+            return
+        idle.after_turn(state.idle, work_count)
+        now_ns = system.monotonic_ns()
+        if now_ns >= deadline_ns:
+            return

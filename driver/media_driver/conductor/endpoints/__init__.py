@@ -1,0 +1,1 @@
+"""Channel endpoints as the conductor keeps them for sender and receiver."""

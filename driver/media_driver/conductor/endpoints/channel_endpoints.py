@@ -1,0 +1,203 @@
+"""The channels that are open: one socket for all streams with the same canonical form, counted by
+its users.
+
+An agent polls the socket, so it is closed only after that agent has said that it let go. Status
+counters tell clients how their channel is. What a direction needs beyond this is in
+`send_channel_endpoints` and `receive_channel_endpoints`. Source: spec 9.3, 9.4 and 8.3, Aeron 1.53.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_param
+from windtunnel.driver.channel.udp_channel import ControlMode, UdpChannel
+from windtunnel.driver.channel.uri import InvalidChannelError
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.media.channel_sockets import OpenSocket, PublicationSockets
+from windtunnel.driver.media_driver.agent.agent_proxy import AgentProxy, SlotPool
+from windtunnel.driver.media_driver.command_error import NotYetError
+from windtunnel.driver.media_driver.conductor import stream_counters
+from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
+from windtunnel.driver.media_driver.receiver import receiver_state
+from windtunnel.driver.media_driver.sender import sender_state
+
+
+@dataclass(eq=False)
+class ChannelEndpoint:
+    """An open channel and what it holds."""
+
+    slot: int
+    channel: UdpChannel
+    sockets: PublicationSockets | OpenSocket
+    fd: int
+    control_fd: int
+    is_connected: bool
+    status_counter_id: int
+    address_counter_id: int
+    users: int = 0
+    interests: Counter[tuple[int, int | None]] = field(default_factory=Counter)
+    """Receive channels: subscriptions for each (stream id, session id or None for all)."""
+
+
+class ChannelEndpoints(ABC):
+    """The open channels of one direction, by slot."""
+
+    STATUS_TYPE: int
+    NAME: str
+    COMPARES_DEFAULTS: bool
+    """Whether a channel that is silent about its buffers asks for the driver's default."""
+
+    def __init__(self, parts: DriverResources, state: Any, proxy: AgentProxy) -> None:
+        self._parts = parts
+        self._state = state
+        self._proxy = proxy
+        self._slots = SlotPool(state.endpoints.size, "channels")
+        self._open: dict[int, ChannelEndpoint] = {}
+        self._closing: dict[int, ChannelEndpoint] = {}
+
+    def __iter__(self) -> Iterator[ChannelEndpoint]:
+        return iter(self._open.values())
+
+    @abstractmethod
+    def _open_sockets(
+        self, channel: UdpChannel
+    ) -> tuple[PublicationSockets | OpenSocket, int, int, str, bool]:
+        """Sockets, fd of frames, fd of control frames, local address, whether it is connected."""
+
+    @abstractmethod
+    def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
+        """Write the agent's record of a channel that is about to be handed over."""
+
+    def find(self, channel: UdpChannel) -> ChannelEndpoint | None:
+        """The open endpoint that a channel would share: by tag, else by canonical form."""
+        tagged = (item for item in self._open.values() if channel.matches_tag(item.channel))
+        same = (item for item in self._open.values() if _is_same(channel, item.channel))
+        found = next(tagged, None) or next(same, None)
+        if found is not None:
+            self._refuse_conflict(channel, found.channel)
+        return found
+
+    def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
+        """Raise unless an open socket has the buffers that a channel asks for."""
+        context = self._parts.context
+        for key, wanted, found, default in (
+            (
+                uri_param.SOCKET_SNDBUF,
+                channel.socket_sndbuf_length,
+                existing.socket_sndbuf_length,
+                context.socket_sndbuf_length,
+            ),
+            (
+                uri_param.SOCKET_RCVBUF,
+                channel.socket_rcvbuf_length,
+                existing.socket_rcvbuf_length,
+                context.socket_rcvbuf_length,
+            ),
+        ):
+            found = found or default
+            if self.COMPARES_DEFAULTS:
+                wanted = wanted or default
+            if wanted and wanted != found:
+                raise ConfigurationError(
+                    f"{key}={wanted} of '{channel.uri}' does not match the open channel "
+                    f"'{existing.uri}', which has {found or 'the default of the system'}"
+                )
+
+    def get_or_open(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
+        """The endpoint of a channel, opened if nobody has yet; the caller becomes a user of it."""
+        if any(_is_same(channel, item.channel) for item in self._closing.values()):
+            raise NotYetError(f"{channel.canonical_form} is still being closed")
+        endpoint = self.find(channel)
+        if endpoint is None:
+            self._check_original(channel)
+            endpoint = self._open_endpoint(channel, registration_id)
+            self._open[endpoint.slot] = endpoint
+        endpoint.users += 1
+        return endpoint
+
+    def _check_original(self, channel: UdpChannel) -> None:
+        """Refuse a channel that says by tag alone where it is, when nobody else has said it."""
+        is_said = channel.has_endpoint or channel.has_control
+        is_said = is_said or channel.control_mode is not ControlMode.NONE
+        if channel.channel_tag is not None and not is_said:
+            raise InvalidChannelError(
+                f"{uri_param.TAGS}={channel.channel_tag}: no open channel has this tag, so "
+                f"'{channel.uri}' must have endpoint, control, or control-mode=manual"
+            )
+
+    def _open_endpoint(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
+        # Whatever runs out half-way, what was taken until then is given back.
+        with ExitStack() as undo:
+            endpoint = self._take_endpoint(undo, channel, registration_id)
+            self._fill_slot(endpoint)
+            undo.pop_all()
+        status_id = endpoint.status_counter_id
+        counters.set_release(self._parts.values, status_id, stream_counters.CHANNEL_ACTIVE)
+        self._proxy.ask(sender_state.ADD_ENDPOINT, endpoint.slot)
+        return endpoint
+
+    def _take_endpoint(
+        self, undo: ExitStack, channel: UdpChannel, registration_id: int
+    ) -> ChannelEndpoint:
+        slot = self._slots.take()
+        undo.callback(self._slots.give_back, slot)
+        sockets, fd, control_fd, local, is_connected = self._open_sockets(channel)
+        undo.callback(sockets.close)
+        status_id = self._parts.counters.channel_status(
+            self.STATUS_TYPE, str(channel.uri), registration_id
+        )
+        undo.callback(self._parts.counters.free, status_id)
+        self._parts.counters.append_label(status_id, f" {local}")
+        address_id = self._parts.counters.local_address(
+            self.NAME, status_id, local, registration_id
+        )
+        undo.callback(self._parts.counters.free, address_id)
+        return ChannelEndpoint(
+            slot, channel, sockets, fd, control_fd, is_connected, status_id, address_id
+        )
+
+    def release(self, endpoint: ChannelEndpoint) -> None:
+        """One user less; the last one closes the channel once its agent has let go."""
+        endpoint.users -= 1
+        if endpoint.users > 0:
+            return
+        del self._open[endpoint.slot]
+        values = self._parts.values
+        counters.set_release(values, endpoint.status_counter_id, stream_counters.CHANNEL_CLOSING)
+        self._closing[endpoint.slot] = endpoint
+        self._proxy.ask(sender_state.REMOVE_ENDPOINT, endpoint.slot)
+
+    def on_released(self, slot: int) -> None:
+        """The agent no longer uses the socket."""
+        endpoint = self._closing.pop(slot)
+        endpoint.sockets.close()
+        self._parts.counters.free(endpoint.address_counter_id)
+        self._parts.counters.free(endpoint.status_counter_id)
+        self._slots.give_back(slot)
+
+    def by_slot(self, slot: int) -> ChannelEndpoint | None:
+        """The open endpoint in a slot, or None when it is closing."""
+        return self._open.get(slot)
+
+    def close(self) -> None:
+        """Close every socket; only after the agents have stopped."""
+        for endpoint in (*self._open.values(), *self._closing.values()):
+            endpoint.sockets.close()
+
+
+def _is_same(channel: UdpChannel, other: UdpChannel) -> bool:
+    """Whether two channels are one: alike in canonical form, and in tag if both have one."""
+    if channel.canonical_form != other.canonical_form:
+        return False
+    return None in (channel.channel_tag, other.channel_tag) or (
+        channel.channel_tag == other.channel_tag
+    )
+
+
+assert sender_state.ADD_ENDPOINT == receiver_state.ADD_ENDPOINT
+assert sender_state.REMOVE_ENDPOINT == receiver_state.REMOVE_ENDPOINT

@@ -1,0 +1,270 @@
+"""The channels that subscriptions listen on, where they listen, and which streams are wanted there.
+
+A plain channel is its own socket. One with control-mode=manual has none: each destination that is
+added brings one, in a slot that serves the slot of the channel. Source: spec 3.1, 3.7 and 9.3,
+Aeron 1.53 (the C driver where the two differ).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from windtunnel.driver.base.errors import ConfigurationError
+from windtunnel.driver.channel import uri_param
+from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.channel.timestamp_offsets import parse_offset
+from windtunnel.driver.channel.udp_channel import ControlMode, UdpChannel
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.media import receive_endpoint
+from windtunnel.driver.media.channel_sockets import OpenSocket, PublicationSockets
+from windtunnel.driver.media_driver.command_error import CommandError
+from windtunnel.driver.media_driver.conductor import stream_counters
+from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
+from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import (
+    ChannelEndpoint,
+    ChannelEndpoints,
+)
+from windtunnel.driver.media_driver.image.publication_image import CONNECTIONS_MAX
+from windtunnel.driver.media_driver.receiver import receiver_state
+
+_STAMPS = (uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET, uri_param.MEDIA_RECEIVE_TIMESTAMP_OFFSET)
+
+
+class NoSocket:
+    """What a channel listens on whose destinations have the sockets."""
+
+    fd = -1
+    local = SocketAddress("0.0.0.0", 0)
+
+    def reconnect(self, peer: SocketAddress) -> None:
+        """There is nothing to connect."""
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+@dataclass(eq=False)
+class ReceiveDestination:
+    """One place that a multi-destination channel listens at."""
+
+    slot: int
+    connection: int
+    """Which connection of the channel's images it feeds."""
+    channel: UdpChannel
+    socket: OpenSocket
+    address_counter_id: int
+
+
+class ReceiveChannelEndpoints(ChannelEndpoints):
+    """The open channels of subscriptions."""
+
+    STATUS_TYPE = stream_counters.RECEIVE_CHANNEL_STATUS
+    NAME = "rcv"
+    COMPARES_DEFAULTS = True
+
+    def __init__(self, parts: DriverResources) -> None:
+        super().__init__(parts, parts.receiver, parts.receiver_proxy)
+        self._destinations: dict[int, list[ReceiveDestination]] = {}
+        """By the slot of the channel."""
+        self._closing_destinations: dict[int, ReceiveDestination] = {}
+        self.on_control_opened: Callable[[int, UdpChannel], None] = lambda slot, channel: None
+        """Told of each socket's slot that answers to an explicit control address."""
+        self.on_control_closed: Callable[[int], None] = lambda slot: None
+        """Told when any such socket is let go, and of others as well."""
+
+    def _open_sockets(
+        self, channel: UdpChannel
+    ) -> tuple[PublicationSockets | OpenSocket, int, int, str, bool]:
+        opened = self._parts.sockets.open_subscription(channel)
+        return opened, opened.fd, opened.fd, opened.local.text, False
+
+    def _take_endpoint(
+        self, undo: ExitStack, channel: UdpChannel, registration_id: int
+    ) -> ChannelEndpoint:
+        if channel.control_mode is not ControlMode.MANUAL:
+            return super()._take_endpoint(undo, channel, registration_id)
+        slot = self._slots.take()
+        undo.callback(self._slots.give_back, slot)
+        status_id = self._parts.counters.channel_status(
+            self.STATUS_TYPE, str(channel.uri), registration_id
+        )
+        # Where others have their address the label has nothing, behind the blank all the same.
+        self._parts.counters.append_label(status_id, " ")
+        none = counters.NULL_COUNTER_ID
+        return ChannelEndpoint(slot, channel, NoSocket(), -1, -1, False, status_id, none)
+
+    def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
+        self._fill_transport(endpoint.slot, endpoint.slot, 0, endpoint.fd, endpoint.channel)
+        rec, channel = self._state.endpoints[endpoint.slot], endpoint.channel
+        tag = channel.uri.int64(uri_param.GROUP_TAG)
+        tag = self._parts.context.receiver_group_tag if tag is None else tag
+        rec["has_group_tag"] = int(tag is not None)
+        rec["group_tag"] = tag or 0
+        rec["receiver_id"] = self._parts.random.getrandbits(63)
+        rec["is_stamping"] = int(any(key in channel.uri for key in _STAMPS))
+        self._note_control(endpoint.slot, channel)
+
+    def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
+        for key in _STAMPS:
+            if parse_offset(channel.uri, key) != parse_offset(existing.uri, key):
+                raise ConfigurationError(
+                    f"option conflicts with existing subscription: {key} of '{channel.uri}' and "
+                    f"'{existing.uri}'"
+                )
+        super()._refuse_conflict(channel, existing)
+
+    def _note_control(self, slot: int, channel: UdpChannel) -> None:
+        if self._state.endpoints[slot]["solicits_setup"]:
+            self.on_control_opened(slot, channel)
+
+    def _fill_transport(
+        self, slot: int, serves: int, connection: int, fd: int, channel: UdpChannel
+    ) -> None:
+        self._state.endpoints[slot] = np.zeros((), dtype=receive_endpoint.RECEIVE_ENDPOINT)
+        rec = self._state.endpoints[slot]
+        control = channel.remote_control if channel.is_multicast else channel.local_control
+        name = np.zeros(28, dtype=np.uint8)
+        has_control = fd != -1 and (channel.is_multicast or channel.has_control)
+        rec["fd"], rec["serves"], rec["connection"] = fd, serves, connection
+        rec["has_control"] = int(has_control)
+        rec["control_length"] = write_name(name, control) if has_control else 0
+        rec["control"] = name
+        rec["solicits_setup"] = int(has_control and not channel.is_multicast)
+        rec["is_multicast"] = int(channel.is_multicast)
+        rec["ttl"] = channel.ttl or 0
+
+    def add_destination(
+        self, endpoint: ChannelEndpoint, channel: UdpChannel, registration_id: int
+    ) -> None:
+        """Listen at one more place."""
+        existing = self._destinations.setdefault(endpoint.slot, [])
+        taken = {item.connection for item in existing}
+        connection = next(i for i in range(CONNECTIONS_MAX + 1) if i not in taken)
+        if connection == CONNECTIONS_MAX:
+            raise CommandError(
+                f"all {CONNECTIONS_MAX} destinations of a subscription are in use",
+                ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
+            )
+        # A destination has the buffers of its channel, since it may not ask for its own.
+        channel = replace(
+            channel,
+            socket_rcvbuf_length=endpoint.channel.socket_rcvbuf_length,
+            socket_sndbuf_length=endpoint.channel.socket_sndbuf_length,
+        )
+        with ExitStack() as undo:
+            slot = self._slots.take()
+            undo.callback(self._slots.give_back, slot)
+            opened = self._parts.sockets.open_subscription(channel)
+            undo.callback(opened.close)
+            address_id = self._parts.counters.local_address(
+                self.NAME, endpoint.status_counter_id, opened.local.text, registration_id
+            )
+            self._fill_transport(slot, endpoint.slot, connection, opened.fd, channel)
+            undo.pop_all()
+        stamping = self._state.endpoints[endpoint.slot]["is_stamping"]
+        self._state.endpoints[slot]["is_stamping"] = stamping
+        existing.append(ReceiveDestination(slot, connection, channel, opened, address_id))
+        self._note_control(slot, channel)
+        self._proxy.ask(receiver_state.ADD_ENDPOINT, slot)
+
+    def remove_destination(self, endpoint: ChannelEndpoint, channel: UdpChannel) -> None:
+        """Listen at a place no longer, if the channel does."""
+        for item in reversed(self._destinations.get(endpoint.slot, [])):
+            if item.channel.canonical_form == channel.canonical_form:
+                self._destinations[endpoint.slot].remove(item)
+                self._close_destination(item)
+                return
+
+    def _close_destination(self, item: ReceiveDestination) -> None:
+        self.on_control_closed(item.slot)
+        self._closing_destinations[item.slot] = item
+        self._proxy.ask(receiver_state.REMOVE_ENDPOINT, item.slot)
+
+    def destinations(self, endpoint: ChannelEndpoint) -> Iterator[ReceiveDestination]:
+        """The places that a multi-destination channel listens at."""
+        yield from self._destinations.get(endpoint.slot, ())
+
+    def has_transport(self, endpoint: ChannelEndpoint | None, slot: int) -> bool:
+        """Whether a socket's slot still belongs to a channel."""
+        if endpoint is None or slot == endpoint.slot:
+            return endpoint is not None
+        return any(item.slot == slot for item in self.destinations(endpoint))
+
+    def last_activity_ns(self, slot: int) -> int:
+        """When a socket last had a frame that makes sense."""
+        return int(receive_endpoint.last_activity_acquire(self._state.endpoint_words, slot))
+
+    def change_control(self, slot: int, address: SocketAddress) -> None:
+        """Have a socket answer to the new address of its control name."""
+        name = np.zeros(28, dtype=np.uint8)
+        length = write_name(name, address)
+        words = (int(word) for word in name.view(np.int32))
+        self._proxy.ask(receiver_state.CHANGE_CONTROL_ADDRESS, slot, length, *words)
+        endpoint = self._open.get(slot)
+        if endpoint is not None:
+            # Who names the channel by tag and says where it answers says where it answers now.
+            endpoint.channel = replace(endpoint.channel, local_control=address, local_data=address)
+
+    def release(self, endpoint: ChannelEndpoint) -> None:
+        """One user less; the last one closes the channel and all its destinations."""
+        if endpoint.users == 1:
+            self.on_control_closed(endpoint.slot)
+            for item in self._destinations.pop(endpoint.slot, []):
+                self._close_destination(item)
+        super().release(endpoint)
+
+    def on_released(self, slot: int) -> None:
+        """The receiver no longer uses the socket."""
+        destination = self._closing_destinations.pop(slot, None)
+        if destination is not None:
+            destination.socket.close()
+            self._parts.counters.free(destination.address_counter_id)
+            self._slots.give_back(slot)
+        elif self._closing[slot].address_counter_id == counters.NULL_COUNTER_ID:
+            self._parts.counters.free(self._closing.pop(slot).status_counter_id)
+            self._slots.give_back(slot)
+        else:
+            super().on_released(slot)
+
+    def close(self) -> None:
+        """Close every socket; only after the receiver has stopped."""
+        for items in (*self._destinations.values(), [*self._closing_destinations.values()]):
+            for item in items:
+                item.socket.close()
+        super().close()
+
+    def require_interest_room(self) -> None:
+        """Refuse a subscription that the receiver would be deaf to, its tables being full."""
+        # The tables keep one entry free, see `stream_map`.
+        room = min(self._state.interests.size, self._state.wanted.size) - 1
+        if sum(len(endpoint.interests) for endpoint in self) >= room:
+            raise CommandError(
+                f"all {room} streams that may be subscribed to are in use",
+                ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
+            )
+
+    def add_interest(
+        self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
+    ) -> None:
+        """A subscription wants a stream of this channel, or one session of it."""
+        endpoint.interests[stream_id, session_id] += 1
+        if endpoint.interests[stream_id, session_id] == 1:
+            self._ask_interest(receiver_state.ADD_INTEREST, endpoint, stream_id, session_id)
+
+    def remove_interest(
+        self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
+    ) -> None:
+        """That subscription is gone."""
+        endpoint.interests[stream_id, session_id] -= 1
+        if endpoint.interests[stream_id, session_id] == 0:
+            del endpoint.interests[stream_id, session_id]
+            self._ask_interest(receiver_state.REMOVE_INTEREST, endpoint, stream_id, session_id)
+
+    def _ask_interest(
+        self, operation: int, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
+    ) -> None:
+        has_session = int(session_id is not None)
+        self._proxy.ask(operation, endpoint.slot, stream_id, has_session, session_id or 0)

@@ -1,0 +1,1 @@
+"""Images and subscriptions: created on SETUP, linked to readers, drained and removed."""

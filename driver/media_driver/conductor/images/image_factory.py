@@ -1,0 +1,213 @@
+"""Making an image: a SETUP and the subscriptions that want it become a log, counters and a record.
+
+Whatever is taken is noted in an ExitStack, so that an image that cannot be finished leaves nothing
+behind. Source: spec 3.2, Aeron 1.53 (the C driver where the two differ).
+"""
+
+from contextlib import ExitStack
+
+import numpy as np
+
+from windtunnel.driver.channel import subscription_parameters
+from windtunnel.driver.channel.subscription_parameters import SubscriptionParameters
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer, usable_bytes
+from windtunnel.driver.logbuffer.parameters import LogParameters
+from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool
+from windtunnel.driver.media_driver.command_error import CommandError
+from windtunnel.driver.media_driver.conductor import stream_counters
+from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
+from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import ChannelEndpoint
+from windtunnel.driver.media_driver.conductor.images import image_record
+from windtunnel.driver.media_driver.conductor.images.conductor_image import PublicationImage
+from windtunnel.driver.media_driver.conductor.images.image_record import fill_image_record
+from windtunnel.driver.media_driver.conductor.images.subscriptions import Subscription
+from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredTimeouts
+from windtunnel.driver.media_driver.conductor.publications.publication_log import delete_log
+from windtunnel.driver.media_driver.conductor.storage import check_space
+from windtunnel.driver.media_driver.image import congestion_control, cubic
+from windtunnel.driver.media_driver.receiver import dispatcher
+from windtunnel.driver.wire import frame_type
+
+
+class ImageMaker:
+    """Makes images in slots that it gives out."""
+
+    def __init__(self, parts: DriverResources) -> None:
+        self._parts = parts
+        self.slots = SlotPool(parts.receiver.images.size, "images")
+
+    def make(
+        self,
+        undo: ExitStack,
+        event: np.ndarray,
+        endpoint: ChannelEndpoint,
+        wanting: list[Subscription],
+        now_ns: int,
+    ) -> PublicationImage:
+        """One image, not yet linked to its readers nor known to the agents."""
+        parts = self._parts
+        oldest = min(wanting, key=lambda item: item.registration_id)
+        parameters = oldest.parameters
+        session_id, stream_id = int(event[dispatcher.SESSION_ID]), oldest.stream_id
+        mtu_length = int(event[dispatcher.MTU_LENGTH])
+        if parameters.initial_window_length < mtu_length:
+            raise CommandError(
+                f"mtuLength={mtu_length} > initialWindowLength="
+                f"{parameters.initial_window_length} streamId={stream_id} sessionId={session_id}"
+            )
+        correlation_id = parts.next_correlation_id()
+        is_group = parameters.is_group(
+            is_multicast=endpoint.channel.is_multicast
+            or bool(int(event[dispatcher.SETUP_FLAGS]) & frame_type.GROUP)
+        )
+        log = self._create_log(event, correlation_id, oldest, endpoint, is_group=is_group)
+        undo.callback(delete_log, parts, log)
+        slot = self.slots.take()
+        undo.callback(self.slots.give_back, slot)
+        record = parts.receiver.images[slot]
+        start = image_record.start_position(event, log)
+        fill_image_record(record, log, endpoint.slot, parameters, parts.context, start, now_ns)
+        record["correlation_id"] = correlation_id
+        record["session_id"], record["stream_id"] = session_id, stream_id
+        record["is_group"] = int(is_group)
+        image_record.fill_feedback(
+            record, parameters, parts.context, parts.random.getrandbits(32), is_group=is_group
+        )
+        ids = self._control_congestion(undo, record, parameters, endpoint, now_ns)
+        ids += self._allocate_positions(undo, record, oldest, start)
+        image_record.fill_connection(parts.receiver, slot, event, now_ns)
+        return PublicationImage(
+            registration_id=correlation_id,
+            session_id=session_id,
+            stream_id=stream_id,
+            log=log,
+            slot=slot,
+            record=record,
+            endpoint=endpoint,
+            source_identity=image_record.source_text(event),
+            channel_text=str(endpoint.channel.uri),
+            counter_ids=ids,
+            values=parts.values,
+            positions=parts.conductor.subscribers,
+            untethered_timeouts=UntetheredTimeouts(
+                parameters.untethered_window_limit_timeout_ns,
+                parameters.untethered_linger_timeout_ns,
+                parameters.untethered_resting_timeout_ns,
+            ),
+            wants_response=bool(
+                int(event[dispatcher.SETUP_FLAGS]) & frame_type.SEND_RESPONSE_SETUP
+            ),
+        )
+
+    def _create_log(
+        self,
+        event: np.ndarray,
+        correlation_id: int,
+        oldest: Subscription,
+        endpoint: ChannelEndpoint,
+        *,
+        is_group: bool,
+    ) -> LogBuffer:
+        context, parameters = self._parts.context, oldest.parameters
+        buffers = self._parts.system_buffers
+        log_length = int(
+            descriptor.log_length(int(event[dispatcher.TERM_LENGTH]), context.file_page_size)
+        )
+        check_space(context, log_length, self._parts.record_error, usable_bytes)
+        log = LogBuffer.create(
+            self._parts.image_file(correlation_id),
+            LogParameters(
+                type=descriptor.IMAGE,
+                correlation_id=correlation_id,
+                session_id=int(event[dispatcher.SESSION_ID]),
+                stream_id=int(event[dispatcher.STREAM_ID]),
+                initial_term_id=int(event[dispatcher.INITIAL_TERM_ID]),
+                term_length=int(event[dispatcher.TERM_LENGTH]),
+                mtu_length=int(event[dispatcher.MTU_LENGTH]),
+                page_size=context.file_page_size,
+                receiver_window_length=parameters.initial_window_length,
+                socket_sndbuf_length=endpoint.channel.socket_sndbuf_length or 0,
+                # What the system allows at most, the C driver does not note either.
+                os_default_socket_sndbuf_length=buffers.sndbuf_length,
+                socket_rcvbuf_length=endpoint.channel.socket_rcvbuf_length or 0,
+                os_default_socket_rcvbuf_length=buffers.rcvbuf_length,
+                untethered_window_limit_timeout_ns=parameters.untethered_window_limit_timeout_ns,
+                untethered_resting_timeout_ns=parameters.untethered_resting_timeout_ns,
+                untethered_linger_timeout_ns=parameters.untethered_linger_timeout_ns,
+                group=is_group,
+                is_response=parameters.is_response,
+                rejoin=parameters.is_rejoin,
+                reliable=parameters.is_reliable,
+                sparse=parameters.is_sparse,
+                tether=parameters.is_tethered,
+            ),
+            sparse=parameters.is_sparse,
+            check_storage=False,
+        )
+        self._parts.note_mapped(log.length)
+        return log
+
+    def _control_congestion(
+        self,
+        undo: ExitStack,
+        record: np.record,
+        parameters: SubscriptionParameters,
+        endpoint: ChannelEndpoint,
+        now_ns: int,
+    ) -> list[int]:
+        """Choose the window to begin with. Returns the counters of the strategy."""
+        window, ids = int(record["window_max"]), []
+        if parameters.congestion_control == subscription_parameters.CUBIC:
+            context = self._parts.context
+            window = cubic.initial_window(window, int(record["mtu"]))
+            for name, value in (("rcv-cc-cubic-rtt", 0), ("rcv-cc-cubic-wnd", window)):
+                ids.append(
+                    self._parts.counters.stream(
+                        stream_counters.PER_IMAGE,
+                        int(record["correlation_id"]),
+                        stream_counters.NO_OWNER,
+                        int(record["session_id"]),
+                        int(record["stream_id"]),
+                        str(endpoint.channel.uri),
+                        name=name,
+                        value=value,
+                    )
+                )
+                undo.callback(self._parts.counters.free, ids[-1])
+            record["congestion_control"] = congestion_control.CUBIC
+            cubic.fill(
+                record,
+                initial_rtt_ns=context.cubic_initial_rtt_ns,
+                is_measuring_rtt=context.cubic_measure_rtt,
+                is_tcp_mode=context.cubic_tcp_mode,
+                rtt_id=ids[0],
+                window_id=ids[1],
+                now_ns=now_ns,
+            )
+        record["next_window"] = record["sm_window"] = window
+        return ids
+
+    def _allocate_positions(
+        self, undo: ExitStack, record: np.record, oldest: Subscription, start: int
+    ) -> list[int]:
+        ids = []
+        for field, type_id, value in (
+            ("hwm_id", stream_counters.RECEIVER_HWM, start),
+            ("rcv_pos_id", stream_counters.RECEIVER_POSITION, start),
+            ("naks_sent_id", stream_counters.RECEIVER_NAKS_SENT, 0),
+        ):
+            ids.append(
+                self._parts.counters.stream(
+                    type_id,
+                    int(record["correlation_id"]),
+                    oldest.client_id,
+                    int(record["session_id"]),
+                    int(record["stream_id"]),
+                    oldest.channel_text,
+                    value=value,
+                )
+            )
+            undo.callback(self._parts.counters.free, ids[-1])
+            record[field] = ids[-1]
+        return ids

@@ -1,0 +1,78 @@
+"""The conductor's share of an image: rcv-pos moves over what is contiguous, gaps are reported,
+windows offered.
+
+A status message acknowledges the slowest subscriber, not rcv-pos: a slow reader holds its sender
+back. The receiver is told only when the reader has moved by a quarter of the window; it repeats the
+last word by itself.
+Source: spec 3.4 and 3.5, Aeron 1.53.
+"""
+
+from windtunnel.driver.base.atomics import bytes_at
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.conductor import term_cleaning
+from windtunnel.driver.media_driver.conductor.images import subscriber_positions
+from windtunnel.driver.media_driver.image import (
+    congestion_control,
+    loss_detector,
+    loss_report,
+    publication_image,
+)
+
+
+@kernel
+def track_rebuild(state, slot, now_ns, now_ms):
+    """One image's share of a conductor turn.
+
+    Units:   now_ns is monotonic, now_ms epoch
+    Returns: an amount of work
+    """
+    image = state.images[slot]
+    values = state.counters
+    if image.is_rebuilding == 0:
+        return 0
+    if publication_image.shared_acquire(state.image_words, slot, publication_image.IS_REVOKED):
+        return 0
+    lowest, highest, readers = subscriber_positions.bounds(
+        state.subscribers, image.first_subscriber, values
+    )
+    if readers == 0:
+        return 0
+    # The high-water mark first: what it covers is in the log already.
+    hwm = counters.get_acquire(values, image.hwm_id)
+    rebuild = max(counters.get(values, image.rcv_pos_id), highest)
+    log = bytes_at(image.log_address, image.log_length)
+    offset, is_new_loss, is_due = loss_detector.scan(image, log, rebuild, hwm, now_ns)
+    rebuilt = rebuild - (rebuild & (image.term_length - 1)) + offset
+    work_count = counters.propose_max_release(values, image.rcv_pos_id, rebuilt)
+    if is_due:
+        publication_image.publish_loss(
+            state.image_words, slot, image.gap_term_id, image.gap_offset, image.gap_length
+        )
+        _report_loss(state, slot, now_ms)
+        work_count += 1
+    window, is_forced = congestion_control.on_track_rebuild(
+        state, slot, now_ns, lowest, is_new_loss
+    )
+    has_moved = lowest > image.next_status_position + window // 4
+    if is_forced or has_moved or window != image.next_window:
+        term_cleaning.clean_to(image, lowest - image.term_length)
+        image.next_status_position = lowest
+        image.next_window = window
+        publication_image.publish_status(state.image_words, slot, lowest, window)
+        work_count += 1
+    return work_count
+
+
+@kernel
+def _report_loss(state, slot, now_ms):
+    """Count the gap in the loss report; the shell makes the entry at an image's first loss."""
+    image = state.images[slot]
+    lost_bytes = loss_detector.uncounted_loss(image)
+    if lost_bytes == 0:
+        return
+    if image.loss_entry_at == loss_report.NO_ENTRY:
+        image.unreported_loss_bytes += lost_bytes
+        state.agent[0].has_new_loss = 1
+    elif image.loss_entry_at >= 0:
+        loss_report.add(state.loss_report, image.loss_entry_at, lost_bytes, now_ms)

@@ -1,0 +1,89 @@
+"""What clients ask about the destinations of a multi-destination subscription: add one, remove one.
+
+A destination over UDP gets a socket of its own; one that names a local publication, over IPC or as
+a spy, is handed on. Whoever removes a destination names it as it was added; one that is not there
+is removed all the same. Source: spec 3.7, 7.3 and 9.2, Aeron 1.53.
+"""
+
+from typing import Protocol
+
+from windtunnel.driver.channel import admission, udp_channel, uri
+from windtunnel.driver.channel.udp_channel import ControlMode, UdpChannel
+from windtunnel.driver.channel.uri import ChannelUri
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.destination import AddReceiveDestination, RemoveReceiveDestination
+from windtunnel.driver.media_driver.command_error import CommandError
+from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
+from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import ChannelEndpoint
+from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoints import (
+    ReceiveChannelEndpoints,
+)
+from windtunnel.driver.media_driver.conductor.images.subscriptions import SubscriptionLinks
+
+_NO_UNIQUE_ID = 0
+"""A destination has one canonical form however often it is named."""
+
+
+class LocalDestinations(Protocol):
+    """Who links a subscription to local publications; it answers the client too."""
+
+    def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:
+        """Let the subscription read local publications as well."""
+
+    def remove_local_destination(self, command: RemoveReceiveDestination) -> None:
+        """Let it read them no longer."""
+
+
+class ReceiveDestinations:
+    """Carries them out."""
+
+    def __init__(
+        self,
+        parts: DriverResources,
+        endpoints: ReceiveChannelEndpoints,
+        links: SubscriptionLinks,
+        local: LocalDestinations,
+    ) -> None:
+        self._parts = parts
+        self._endpoints = endpoints
+        self._links = links
+        self._local = local
+
+    def add(self, command: AddReceiveDestination) -> None:
+        """Let a subscription listen at one more place."""
+        parsed = uri.parse(command.channel)
+        if not parsed.is_udp or parsed.is_spy:
+            self._find(command.registration_id, command.client_id)
+            self._local.add_local_destination(command, parsed)
+            return
+        channel = self._resolve(parsed)
+        endpoint = self._find(command.registration_id, command.client_id)
+        admission.check_destination(parsed)
+        self._endpoints.add_destination(endpoint, channel, command.registration_id)
+        self._parts.clients.succeed(command.correlation_id)
+
+    def remove(self, command: RemoveReceiveDestination) -> None:
+        """Let it listen there no longer."""
+        parsed = uri.parse(command.channel)
+        if not parsed.is_udp or parsed.is_spy:
+            self._local.remove_local_destination(command)
+            return
+        channel = self._resolve(parsed)
+        endpoint = self._find(command.registration_id, command.client_id)
+        self._endpoints.remove_destination(endpoint, channel)
+        self._parts.clients.succeed(command.correlation_id)
+
+    def _resolve(self, parsed: ChannelUri) -> UdpChannel:
+        return udp_channel.resolve(parsed, self._parts.resolver, _NO_UNIQUE_ID)
+
+    def _find(self, registration_id: int, client_id: int) -> ChannelEndpoint:
+        """The endpoint of a subscription that has destinations."""
+        subscription = self._links.subscriptions.get(registration_id)
+        if subscription is None or subscription.endpoint is None:
+            raise CommandError(
+                f"unknown subscription client_id={client_id} registration_id={registration_id}",
+                ErrorCode.UNKNOWN_SUBSCRIPTION,
+            )
+        if subscription.endpoint.channel.control_mode is not ControlMode.MANUAL:
+            raise CommandError("channel does not allow manual control", ErrorCode.INVALID_CHANNEL)
+        return subscription.endpoint

@@ -1,0 +1,219 @@
+"""What clients ask about subscriptions: add and remove them, and their local destinations.
+
+A subscription that is removed says nothing of its images: its client knows. A local destination
+that is removed does. Source: spec 3.7, 4.11 and 7.3, Aeron 1.53.
+"""
+
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel import admission, subscription_parameters
+from windtunnel.driver.channel.subscription_parameters import (
+    SubscriptionDefaults,
+    SubscriptionParameters,
+)
+from windtunnel.driver.channel.udp_channel import UdpChannel
+from windtunnel.driver.channel.uri import ChannelUri
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.destination import AddReceiveDestination, RemoveReceiveDestination
+from windtunnel.driver.command.subscription import (
+    AddSubscription,
+    RemoveSubscription,
+    SubscriptionReady,
+)
+from windtunnel.driver.media_driver.command_error import CommandError
+from windtunnel.driver.media_driver.conductor.client_registry import ClientRegistry
+from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
+from windtunnel.driver.media_driver.conductor.endpoints.channel_reader import ChannelReader
+from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoints import (
+    ReceiveChannelEndpoints,
+)
+from windtunnel.driver.media_driver.conductor.images.publication_images import PublicationImages
+from windtunnel.driver.media_driver.conductor.images.subscriptions import (
+    Readable,
+    Subscription,
+    SubscriptionLinks,
+)
+from windtunnel.driver.media_driver.conductor.publications.ipc_publications import (
+    IpcPublication,
+    IpcPublications,
+)
+from windtunnel.driver.media_driver.conductor.publications.network_publications import (
+    NetworkPublication,
+    NetworkPublications,
+)
+from windtunnel.driver.media_driver.conductor.publications.publication_commands import (
+    NO_CHANNEL_STATUS,
+)
+
+
+class SubscriptionCommands:
+    """Carries them out."""
+
+    def __init__(
+        self,
+        parts: DriverResources,
+        clients: ClientRegistry,
+        channels: ChannelReader,
+        endpoints: ReceiveChannelEndpoints,
+        links: SubscriptionLinks,
+        images: PublicationImages,
+        network: NetworkPublications,
+        ipc: IpcPublications,
+    ) -> None:
+        self._parts = parts
+        self._clients = clients
+        self._channels = channels
+        self._endpoints = endpoints
+        self._links = links
+        self._images = images
+        self._network = network
+        self._ipc = ipc
+        context = parts.context
+        self._defaults = SubscriptionDefaults(
+            is_reliable=context.reliable_stream,
+            is_tethered=context.tether_subscriptions,
+            is_rejoin=context.rejoin_stream,
+            is_sparse=context.term_buffer_sparse_file,
+            group=context.receiver_group_consideration,
+            group_tag=context.receiver_group_tag,
+            congestion_control=context.congestion_control,
+            initial_window_length=context.initial_window_length,
+            socket_rcvbuf_length=context.socket_rcvbuf_length,
+            system_rcvbuf_length=parts.system_buffers.rcvbuf_length,
+            untethered_window_limit_timeout_ns=context.untethered_window_limit_timeout_ns,
+            untethered_linger_timeout_ns=context.untethered_linger_timeout_ns,
+            untethered_resting_timeout_ns=context.untethered_resting_timeout_ns,
+        )
+
+    def add(self, command: AddSubscription) -> None:
+        """Make a subscription, and let it read what is there already."""
+        parsed = self._channels.parse(command.channel)
+        parameters = subscription_parameters.parse(parsed, self._defaults)
+        subscription = Subscription(
+            command.correlation_id,
+            command.client_id,
+            command.stream_id,
+            parsed,
+            command.channel,
+            parameters,
+            session_id=parameters.session_id,
+            is_response=parameters.is_response,
+        )
+        if parsed.is_spy:
+            subscription.spied_channel = self._channels.resolve(parsed)
+            self._tell_ready(subscription, NO_CHANNEL_STATUS)
+            self._network.join(subscription)
+        elif parsed.is_ipc:
+            self._tell_ready(subscription, NO_CHANNEL_STATUS)
+            self._ipc.join(subscription)
+        else:
+            self._add_network(subscription, self._channels.resolve(parsed))
+
+    def _add_network(self, subscription: Subscription, channel: UdpChannel) -> None:
+        admission.check_subscription(channel)
+        self._refuse_conflict(subscription, channel)
+        self._endpoints.require_interest_room()
+        endpoint = self._endpoints.get_or_open(channel, subscription.registration_id)
+        subscription.endpoint = endpoint
+        if not subscription.is_response:
+            self._endpoints.add_interest(endpoint, subscription.stream_id, subscription.session_id)
+        self._tell_ready(subscription, endpoint.status_counter_id)
+        self._images.join(subscription)
+
+    def _refuse_conflict(self, subscription: Subscription, channel: UdpChannel) -> None:
+        existing = self._endpoints.find(channel)
+        if existing is None:
+            return
+        for other in self._links.subscriptions.values():
+            is_same = other.endpoint is existing and other.stream_id == subscription.stream_id
+            if is_same and other.parameters.session_id == subscription.parameters.session_id:
+                subscription.parameters.refuse_conflict(
+                    other.parameters, subscription.channel_text, other.channel_text
+                )
+
+    def _tell_ready(self, subscription: Subscription, status_id: int) -> None:
+        self._links.subscriptions[subscription.registration_id] = subscription
+        try:
+            self._clients.get_or_add(subscription.client_id)
+        except DriverError:
+            self._drop(subscription)
+            raise
+        self._parts.clients.tell(SubscriptionReady(subscription.registration_id, status_id))
+
+    def remove(self, command: RemoveSubscription) -> None:
+        """Let go of a subscription."""
+        subscription = self._find(command.registration_id, command.client_id)
+        self._drop(subscription)
+        self._parts.clients.succeed(command.correlation_id)
+
+    def _find(self, registration_id: int, client_id: int) -> Subscription:
+        subscription = self._links.subscriptions.get(registration_id)
+        if subscription is None:
+            raise CommandError(
+                f"unknown subscription client_id={client_id} registration_id={registration_id}",
+                ErrorCode.UNKNOWN_SUBSCRIPTION,
+            )
+        return subscription
+
+    def remove_all_of(self, client_id: int) -> None:
+        """A client is gone."""
+        for subscription in list(self._links.subscriptions.values()):
+            if subscription.client_id == client_id:
+                self._drop(subscription)
+
+    def _drop(self, subscription: Subscription) -> None:
+        self._tell_streams(self._links.unlink_subscription(subscription))
+        endpoint = subscription.endpoint
+        if endpoint is None:
+            return
+        if not subscription.is_response:
+            self._endpoints.remove_interest(
+                endpoint, subscription.stream_id, subscription.session_id
+            )
+        self._endpoints.release(endpoint)
+
+    def _tell_streams(self, streams: list[Readable]) -> None:
+        for stream in streams:
+            if isinstance(stream, IpcPublication):
+                self._ipc.on_reader_gone(stream)
+            elif isinstance(stream, NetworkPublication):
+                self._network.refresh_spies(stream)
+
+    def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:
+        """Let a multi-destination subscription read local publications as well."""
+        owner = self._find(command.registration_id, command.client_id)
+        parameters: SubscriptionParameters = subscription_parameters.parse(parsed, self._defaults)
+        destination = Subscription(
+            owner.registration_id,
+            command.client_id,
+            owner.stream_id,
+            parsed,
+            command.channel,
+            parameters,
+            session_id=parameters.session_id,
+        )
+        if parsed.is_spy:
+            destination.spied_channel = self._channels.resolve(parsed)
+        owner.local_destinations.append(destination)
+        self._parts.clients.succeed(command.correlation_id)
+        if parsed.is_spy:
+            self._network.join(destination)
+        else:
+            self._ipc.join(destination)
+
+    def remove_local_destination(self, command: RemoveReceiveDestination) -> None:
+        """Let it read them no longer."""
+        owner = self._find(command.registration_id, command.client_id)
+        for destination in owner.local_destinations:
+            if destination.channel_text == command.channel:
+                break
+        else:
+            raise CommandError(
+                f"unknown destination '{command.channel}' of subscription "
+                f"{command.registration_id}",
+                ErrorCode.UNKNOWN_SUBSCRIPTION,
+            )
+        self._parts.clients.succeed(command.correlation_id)
+        for link in destination.links:
+            self._links.tell_unavailable(link)
+        self._tell_streams(self._links.unlink_reader(destination))
+        owner.local_destinations.remove(destination)

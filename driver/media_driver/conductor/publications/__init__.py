@@ -1,0 +1,1 @@
+"""Publications, network and IPC: added for clients, handed over, drained and removed."""

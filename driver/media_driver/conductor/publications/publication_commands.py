@@ -1,0 +1,174 @@
+"""What clients ask about publications: add one, remove one, which session id is free.
+
+Answers go out in Aeron's order: the new client's heartbeat counter, the publication, then the
+images of those who were waiting for it. Source: spec 7.3, Aeron 1.53.
+"""
+
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.channel import admission, publication_parameters
+from windtunnel.driver.channel.publication_parameters import TaggedPublication
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.publication import (
+    AddExclusivePublication,
+    AddPublication,
+    ExclusivePublicationReady,
+    GetNextAvailableSessionId,
+    NextAvailableSessionId,
+    PublicationReady,
+    RemovePublication,
+)
+from windtunnel.driver.media_driver.command_error import CommandError
+from windtunnel.driver.media_driver.conductor.client_registry import ClientRegistry
+from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
+from windtunnel.driver.media_driver.conductor.endpoints.channel_reader import ChannelReader
+from windtunnel.driver.media_driver.conductor.endpoints.response_channels import ResponseChannels
+from windtunnel.driver.media_driver.conductor.publications.ipc_publications import (
+    IpcPublication,
+    IpcPublications,
+)
+from windtunnel.driver.media_driver.conductor.publications.network_publications import (
+    NetworkPublication,
+    NetworkPublications,
+)
+from windtunnel.driver.media_driver.conductor.publications.publication_log import (
+    LocalPublication,
+    defaults_of,
+)
+from windtunnel.driver.media_driver.conductor.publications.publication_request import (
+    PublicationRequest,
+)
+from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
+
+NO_CHANNEL_STATUS = -1
+"""Status counter of a channel without a socket."""
+
+
+class PublicationCommands:
+    """Carries them out, and knows which client holds what."""
+
+    def __init__(
+        self,
+        parts: DriverResources,
+        clients: ClientRegistry,
+        channels: ChannelReader,
+        network: NetworkPublications,
+        ipc: IpcPublications,
+        session_ids: SessionIds,
+        responses: ResponseChannels,
+    ) -> None:
+        self._parts = parts
+        self._clients = clients
+        self._channels = channels
+        self._network = network
+        self._ipc = ipc
+        self._session_ids = session_ids
+        self._responses = responses
+        self._defaults = defaults_of(parts.context, parts.system_buffers)
+        self._holders: dict[int, tuple[int, LocalPublication]] = {}
+        """Registration id that a publication is held by, to its client and the publication."""
+
+    def add(self, command: AddPublication | AddExclusivePublication) -> None:
+        """Make a publication, or share one."""
+        parsed = self._channels.parse(command.channel)
+        admission.refuse_spy(parsed)
+        is_exclusive = isinstance(command, AddExclusivePublication)
+        request = PublicationRequest(
+            registration_id=command.correlation_id,
+            client_id=command.client_id,
+            stream_id=command.stream_id,
+            channel_text=command.channel,
+            parameters=publication_parameters.parse(parsed, self._defaults, self._find_tagged),
+            is_exclusive=is_exclusive,
+        )
+        publication: IpcPublication | NetworkPublication
+        if parsed.is_ipc:
+            publication = self._ipc.add(request)
+            self._responses.on_ipc_publication(publication)
+            self._tell_ready(request, publication, NO_CHANNEL_STATUS)
+            self._ipc.announce(publication)
+        else:
+            channel = self._channels.resolve(parsed)
+            admission.check_publication(channel)
+            self._responses.check(channel, request.parameters)
+            publication = self._network.add(request, channel)
+            self._tell_ready(request, publication, publication.endpoint.status_counter_id)
+            self._network.announce(publication)
+            self._responses.on_network_publication(
+                channel, request.parameters, publication.session_id
+            )
+
+    def _tell_ready(
+        self, request: PublicationRequest, publication: LocalPublication, status_id: int
+    ) -> None:
+        self._holders[request.registration_id] = (request.client_id, publication)
+        try:
+            self._clients.get_or_add(request.client_id)
+        except DriverError:
+            self._release(request.registration_id)
+            raise
+        ready = ExclusivePublicationReady if request.is_exclusive else PublicationReady
+        self._parts.clients.tell(
+            ready(
+                request.registration_id,
+                publication.registration_id,
+                publication.session_id,
+                publication.stream_id,
+                publication.pub_lmt_id,
+                status_id,
+                str(publication.log_path),
+            )
+        )
+
+    def _find_tagged(self, tag: int) -> TaggedPublication | None:
+        for item in self._network.publications:
+            if item.parameters.entity_tag == tag:
+                parameters = item.parameters
+                return TaggedPublication(
+                    item.session_id, parameters.mtu_length, parameters.term_length
+                )
+        return None
+
+    def remove(self, command: RemovePublication) -> None:
+        """Let go of a publication, and withdraw its stream if the client says so."""
+        client_id, publication = self._holders.get(command.registration_id, (None, None))
+        if publication is None or client_id != command.client_id:
+            raise CommandError(
+                f"unknown publication client_id={command.client_id} "
+                f"registration_id={command.registration_id}",
+                ErrorCode.UNKNOWN_PUBLICATION,
+            )
+        if command.revoke:
+            publication.revoke()
+        self._release(command.registration_id)
+        self._parts.clients.succeed(command.correlation_id)
+
+    def _release(self, holder: int) -> None:
+        _, publication = self._holders.pop(holder)
+        publication.holders.discard(holder)
+        if publication.holders:
+            return
+        if isinstance(publication, IpcPublication):
+            self._ipc.release(publication)
+        elif isinstance(publication, NetworkPublication):
+            self._network.release(publication, self._parts.clock.now_ns())
+
+    def remove_all_of(self, client_id: int) -> None:
+        """A client is gone."""
+        for holder in [key for key, (owner, _) in self._holders.items() if owner == client_id]:
+            self._release(holder)
+
+    def held_by(self, registration_id: int) -> LocalPublication | None:
+        """The publication that a client means by a registration id."""
+        _, publication = self._holders.get(registration_id, (None, None))
+        return publication
+
+    def next_session_id(self, command: GetNextAvailableSessionId) -> None:
+        """Take a session id out of the sequence."""
+        everything: list[LocalPublication] = [
+            *self._ipc.publications,
+            *self._network.publications,
+        ]
+        in_use = {item.session_id for item in everything if item.stream_id == command.stream_id}
+        self._parts.clients.tell(
+            NextAvailableSessionId(command.correlation_id, self._session_ids.next(in_use))
+        )

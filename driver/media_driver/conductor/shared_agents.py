@@ -1,0 +1,45 @@
+"""Agents that share a thread: their turns interleaved in one kernel, so that none waits for another
+to idle.
+
+Source: spec 10.2, Aeron 1.53 threading modes SHARED and SHARED_NETWORK.
+"""
+
+from windtunnel.driver.base import idle, system
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.agent import duty_cycle
+from windtunnel.driver.media_driver.conductor import conductor_state
+from windtunnel.driver.media_driver.receiver import receiver
+from windtunnel.driver.media_driver.sender import sender
+
+
+@kernel
+def run_network(sending, receiving, quantum_ns):
+    """Sender and receiver in turn until the quantum is over; they idle as the sender does."""
+    began_ns = system.monotonic_ns()
+    now_ns = began_ns
+    while now_ns - began_ns < quantum_ns:
+        duty_cycle.measure(sending.cycle, sending.counters, now_ns)
+        duty_cycle.measure(receiving.cycle, receiving.counters, now_ns)
+        work_count = sender.do_work(sending, now_ns) + receiver.do_work(receiving, now_ns)
+        idle.after_turn(sending.idle, work_count)
+        now_ns = system.monotonic_ns()
+
+
+@kernel
+def run_all(conducting, sending, receiving, deadline_ns):
+    """All three in turn until the deadline or until the shell is needed; one turn at least."""
+    now_ns = system.monotonic_ns()
+    while True:
+        duty_cycle.measure(conducting.cycle, conducting.counters, now_ns)
+        duty_cycle.measure(sending.cycle, sending.counters, now_ns)
+        duty_cycle.measure(receiving.cycle, receiving.counters, now_ns)
+        work_count = conductor_state.track(
+            conducting, now_ns, system.epoch_ns() // system.NS_PER_MS
+        )
+        work_count += sender.do_work(sending, now_ns) + receiver.do_work(receiving, now_ns)
+        if conductor_state.needs_shell(conducting):
+            return
+        idle.after_turn(conducting.idle, work_count)
+        now_ns = system.monotonic_ns()
+        if now_ns >= deadline_ns:
+            return

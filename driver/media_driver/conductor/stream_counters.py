@@ -1,0 +1,161 @@
+"""Type ids, keys and labels of the counters that belong to streams, channels and clients.
+
+    stream key:   registration id (i64) | session (i32) | stream (i32) | channel length (i32) |
+    channel channel key:  channel length (i32) | channel
+    address key:  id of the channel's status counter (i32) | length (i32) | address text
+
+Tools find a stream by these, so they are Aeron's to the byte. Source: spec 8.2 and 8.3, Aeron 1.53.
+"""
+
+import struct
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from windtunnel.driver.cnc.counters_manager import CountersManager
+
+PUBLISHER_LIMIT = 1
+SENDER_POSITION = 2
+RECEIVER_HWM = 3
+SUBSCRIBER_POSITION = 4
+RECEIVER_POSITION = 5
+SEND_CHANNEL_STATUS = 6
+RECEIVE_CHANNEL_STATUS = 7
+SENDER_LIMIT = 9
+PER_IMAGE = 10
+CLIENT_HEARTBEAT = 11
+PUBLISHER_POSITION = 12
+SENDER_BACK_PRESSURE = 13
+LOCAL_SOCKET_ADDRESS = 14
+FLOW_CONTROL_RECEIVERS = 17
+DESTINATIONS = 18
+SENDER_NAKS_RECEIVED = 19
+RECEIVER_NAKS_SENT = 20
+SYSTEM = 0
+
+STREAM_CHANNEL_LENGTH_MAX = 92
+CHANNEL_LENGTH_MAX = 108
+
+CHANNEL_INITIALIZING = 0
+CHANNEL_ACTIVE = 1
+CHANNEL_CLOSING = 2
+CHANNEL_ERRORED = -1
+
+NO_OWNER = -1
+
+_NAMES = {
+    PUBLISHER_LIMIT: "pub-lmt",
+    SENDER_POSITION: "snd-pos",
+    RECEIVER_HWM: "rcv-hwm",
+    SUBSCRIBER_POSITION: "sub-pos",
+    RECEIVER_POSITION: "rcv-pos",
+    SENDER_LIMIT: "snd-lmt",
+    SENDER_BACK_PRESSURE: "snd-bpe",
+    FLOW_CONTROL_RECEIVERS: "fc-receivers",
+    SENDER_NAKS_RECEIVED: "snd-naks-received",
+    RECEIVER_NAKS_SENT: "rcv-naks-sent",
+}
+
+_CHANNEL_NAMES = {
+    SEND_CHANNEL_STATUS: "snd-channel",
+    RECEIVE_CHANNEL_STATUS: "rcv-channel",
+    DESTINATIONS: "mdc-num-dest",
+}
+
+NETWORK_COUNTERS = (
+    PUBLISHER_POSITION,
+    PUBLISHER_LIMIT,
+    SENDER_POSITION,
+    SENDER_LIMIT,
+    SENDER_BACK_PRESSURE,
+    SENDER_NAKS_RECEIVED,
+)
+"""What a network publication has, in the order of their ids."""
+IPC_COUNTERS = NETWORK_COUNTERS[:2]
+"""What an IPC publication has."""
+_EVENT_COUNTS = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED)
+
+
+class StreamCounters:
+    """Allocates counters for streams and channels; whoever asked frees them."""
+
+    def __init__(self, manager: CountersManager) -> None:
+        self._manager = manager
+
+    def stream(
+        self,
+        type_id: int,
+        registration_id: int,
+        owner_id: int,
+        session_id: int,
+        stream_id: int,
+        channel: str,
+        *,
+        name: str | None = None,
+        suffix: str = "",
+        reference_id: int = 0,
+        value: int = 0,
+    ) -> int:
+        """A counter of one stream; returns its id."""
+        channel_bytes = channel.encode()[:STREAM_CHANNEL_LENGTH_MAX]
+        header = (registration_id, session_id, stream_id, len(channel_bytes))
+        key = struct.pack("<qiii", *header) + channel_bytes
+        label = f"{name or _NAMES[type_id]}: {registration_id} {session_id} {stream_id} {channel}"
+        return self._manager.allocate(
+            type_id, key, label + suffix, registration_id, owner_id, reference_id, value
+        )
+
+    def publication(
+        self,
+        undo: ExitStack,
+        type_ids: Sequence[int],
+        identity: tuple[int, int, int, int, str],
+        at: int,
+        *,
+        is_exclusive: bool,
+    ) -> list[int]:
+        """The counters of a publication that starts at position `at`.
+
+        `identity` is what `stream` takes; `undo` frees what was made if the publication fails.
+        """
+        kind = "exclusive" if is_exclusive else "concurrent"
+        ids = []
+        for type_id in type_ids:
+            name = f"pub-pos ({kind})" if type_id == PUBLISHER_POSITION else None
+            value = 0 if type_id in _EVENT_COUNTS else at
+            ids.append(self.stream(type_id, *identity, name=name, value=value))
+            undo.callback(self.free, ids[-1])
+        return ids
+
+    def channel_status(self, type_id: int, channel: str, registration_id: int) -> int:
+        """The status of a send or receive channel, or how many destinations a send channel has."""
+        name = _CHANNEL_NAMES[type_id]
+        channel_bytes = channel.encode()[:CHANNEL_LENGTH_MAX]
+        key = struct.pack("<i", len(channel_bytes)) + channel_bytes
+        return self._manager.allocate(
+            type_id, key, f"{name}: {channel}", registration_id, 0, 0, CHANNEL_INITIALIZING
+        )
+
+    def local_address(
+        self, name: str, status_counter_id: int, address: str, registration_id: int
+    ) -> int:
+        """The address that a socket is bound to."""
+        text = address.encode()
+        key = struct.pack("<ii", status_counter_id, len(text)) + text
+        label = f"{name}-local-sockaddr: {status_counter_id} {address}"
+        return self._manager.allocate(
+            LOCAL_SOCKET_ADDRESS, key, label, registration_id, 0, 0, CHANNEL_ACTIVE
+        )
+
+    def client_heartbeat(self, client_id: int, now_ms: int) -> int:
+        """What a client writes to show that it is alive."""
+        key = struct.pack("<q", client_id)
+        label = f"client-heartbeat: id={client_id}"
+        return self._manager.allocate(CLIENT_HEARTBEAT, key, label, client_id, client_id, 0, now_ms)
+
+    def append_label(self, counter_id: int, text: str) -> None:
+        """Add to a label once more is known."""
+        self._manager.append_label(counter_id, text)
+
+    def free(self, counter_id: int) -> None:
+        """Give a counter back."""
+        self._manager.free(counter_id)

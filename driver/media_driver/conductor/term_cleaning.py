@@ -1,0 +1,29 @@
+"""Zeroing what every reader has left behind, so that a term is clean before it is written again.
+
+    clean position          limit
+       |////////////|         |    to the end of the dirty term at most, since cleaning happens
+       +------------+---------+        in the conductor's turn and must not hold it up
+
+Source: spec 2.7, Aeron 1.53.
+"""
+
+from windtunnel.driver.base.atomics import bytes_at
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import cleaner, frame, position
+
+
+@kernel
+def clean_to(owner, limit):
+    """Move the clean position of `owner` (a record with log fields) towards `limit`.
+
+    A limit comes from positions that clients write, so it need not be the end of a frame.
+    """
+    length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
+    if length <= 0:
+        return
+    offset = position.term_offset(owner.clean_position, owner.term_length)
+    length = min(length, owner.term_length - offset)
+    base = position.index(owner.clean_position, owner.bits) * owner.term_length
+    log = bytes_at(owner.log_address, owner.log_length)
+    cleaner.clean(log, base, offset, length)
+    owner.clean_position += length

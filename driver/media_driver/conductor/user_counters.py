@@ -1,0 +1,99 @@
+"""Counters that clients ask for: theirs until they remove them or go; static ones stay.
+
+Source: spec 7.3, Aeron 1.53.
+"""
+
+from dataclasses import dataclass
+
+from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.counter import (
+    AddCounter,
+    AddStaticCounter,
+    CounterReady,
+    RemoveCounter,
+    StaticCounter,
+    UnavailableCounter,
+)
+from windtunnel.driver.media_driver.command_error import CommandError
+from windtunnel.driver.media_driver.conductor.client_proxy import ClientProxy
+from windtunnel.driver.media_driver.conductor.client_registry import ClientRegistry
+from windtunnel.driver.media_driver.conductor.stream_counters import NO_OWNER
+
+
+@dataclass(frozen=True)
+class _UserCounter:
+    counter_id: int
+    client_id: int
+    type_id: int
+
+
+class UserCounters:
+    """The applications' own counters, by registration id; static ones by type as well."""
+
+    def __init__(
+        self, manager: CountersManager, clients: ClientProxy, registry: ClientRegistry
+    ) -> None:
+        self._manager = manager
+        self._clients = clients
+        self._registry = registry
+        self._counters: dict[int, _UserCounter] = {}
+        self._types: dict[tuple[int, int], int] = {}
+        self._static: dict[tuple[int, int], int] = {}
+
+    def add(self, command: AddCounter) -> None:
+        """Make a counter for a client."""
+        self._registry.get_or_add(command.client_id)
+        registration_id = command.correlation_id
+        counter_id = self._manager.allocate(
+            command.type_id, command.key, command.label, registration_id, command.client_id
+        )
+        self._counters[registration_id] = _UserCounter(
+            counter_id, command.client_id, command.type_id
+        )
+        self._types[command.type_id, registration_id] = counter_id
+        self._clients.tell(CounterReady(registration_id, counter_id))
+
+    def is_held(self, registration_id: int) -> bool:
+        """Whether a client has a counter by this id."""
+        return registration_id in self._counters
+
+    def add_static(self, command: AddStaticCounter) -> None:
+        """Make a counter that outlives its client, or find the one that is there."""
+        self._registry.get_or_add(command.client_id)
+        identity = (command.type_id, command.registration_id)
+        if identity in self._types:
+            raise CommandError(
+                "cannot add static counter, because a non-static counter exists "
+                f"(counterId={self._types[identity]}) for typeId={command.type_id} and "
+                f"registrationId={command.registration_id}"
+            )
+        if identity not in self._static:
+            self._static[identity] = self._manager.allocate(
+                command.type_id, command.key, command.label, command.registration_id, NO_OWNER
+            )
+        self._clients.tell(StaticCounter(command.correlation_id, self._static[identity]))
+
+    def remove(self, command: RemoveCounter) -> None:
+        """Free a client's counter; everybody is told after the client."""
+        counter = self._counters.get(command.registration_id)
+        if counter is None or counter.client_id != command.client_id:
+            raise CommandError(
+                f"unknown counter {command.registration_id}", ErrorCode.UNKNOWN_COUNTER
+            )
+        self._clients.succeed(command.correlation_id)
+        self._free(command.registration_id)
+
+    def take_all_of(self, client_id: int) -> list[UnavailableCounter]:
+        """A client is gone: free what it had. Returns what everybody is to be told."""
+        gone = [key for key, item in self._counters.items() if item.client_id == client_id]
+        return [self._take(registration_id) for registration_id in gone]
+
+    def _free(self, registration_id: int) -> None:
+        self._clients.tell(self._take(registration_id))
+
+    def _take(self, registration_id: int) -> UnavailableCounter:
+        counter = self._counters.pop(registration_id)
+        del self._types[counter.type_id, registration_id]
+        self._manager.free(counter.counter_id)
+        return UnavailableCounter(registration_id, counter.counter_id)

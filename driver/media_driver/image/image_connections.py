@@ -1,0 +1,133 @@
+"""The other side of an image: one connection for each socket that its stream comes in on.
+
+A connection is known from the first frame on its socket, or from when a destination is added while
+the image lives. It is answered while it was heard of in the last five seconds; it counts as an
+active transport while it delivered within the image's liveness time-out. Source: spec 3.7,
+Aeron 1.53 (the C driver where the two differ).
+"""
+
+from windtunnel.driver.base.atomics import bytes_at, copy, put_i32_release
+from windtunnel.driver.base.system import NS_PER_SECOND
+from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.media import transport
+from windtunnel.driver.media_driver.image import publication_image as image
+
+CONNECTION_TIMEOUT_NS = 5 * NS_PER_SECOND
+"""An answer goes to a connection only this long after its last packet. Source: Aeron 1.53 C."""
+
+
+@kernel
+def track(state, slot, transport_slot, inbox_index, now_ns):
+    """Note where the other side of an image is, and that it was heard from."""
+    number = state.endpoints[transport_slot].connection
+    connection = state.connections[slot * image.CONNECTIONS_MAX + number]
+    if connection.is_known == 0:
+        _add(state, slot, transport_slot, now_ns)
+    if connection.control_length == 0:
+        copy(connection.control, 0, state.inbox.names[inbox_index], 0, NAME_LENGTH_MAX)
+        connection.control_length = transport.source_length(state.inbox, inbox_index)
+    connection.last_activity_ns = now_ns
+    connection.last_frame_ns = now_ns
+
+
+@kernel
+def _add(state, slot, transport_slot, now_ns):
+    endpoint = state.endpoints[transport_slot]
+    rec = state.images[slot]
+    connection = state.connections[slot * image.CONNECTIONS_MAX + endpoint.connection]
+    connection.is_known = 1
+    connection.transport = transport_slot
+    connection.control_length = 0
+    if endpoint.has_control:
+        copy(connection.control, 0, endpoint.control, 0, NAME_LENGTH_MAX)
+        connection.control_length = endpoint.control_length
+    connection.last_activity_ns = now_ns
+    connection.last_frame_ns = image.NEVER_NS
+    connection.is_eos = 0
+    connection.eos_position = 0
+    rec.connection_count = max(rec.connection_count, endpoint.connection + 1)
+
+
+@kernel
+def on_transport_added(state, transport_slot, now_ns):
+    """A destination is new: every image of its endpoint waits for frames on it too."""
+    serves = state.endpoints[transport_slot].serves
+    if serves == transport_slot:
+        return
+    for index in range(state.agent[0].image_count):
+        slot = state.active[index]
+        if state.images[slot].endpoint == serves:
+            _add(state, slot, transport_slot, now_ns)
+
+
+@kernel
+def on_transport_removed(state, transport_slot, now_ns):
+    """A destination is gone: no image answers through it any more."""
+    endpoint = state.endpoints[transport_slot]
+    for index in range(state.agent[0].image_count):
+        slot = state.active[index]
+        if state.images[slot].endpoint == endpoint.serves:
+            row = slot * image.CONNECTIONS_MAX + endpoint.connection
+            state.connections[row].is_known = 0
+            state.connections[row].control_length = 0
+            publish_active_transports(state, slot, now_ns)
+
+
+@kernel
+def forget_all(state, slot):
+    """The image is gone."""
+    first = slot * image.CONNECTIONS_MAX
+    for row in range(first, first + image.CONNECTIONS_MAX):
+        state.connections[row].is_known = 0
+        state.connections[row].is_eos = 0
+        state.connections[row].control_length = 0
+
+
+@kernel
+def is_live(connection, now_ns):
+    """Whether a connection is to be answered."""
+    if connection.is_known == 0 or connection.control_length == 0:
+        return False
+    return now_ns - connection.last_activity_ns < CONNECTION_TIMEOUT_NS
+
+
+@kernel
+def note_end(state, slot, transport_slot, position):
+    """The stream ends at a position on one connection. Returns whether it ended on all of them."""
+    rec = state.images[slot]
+    first = slot * image.CONNECTIONS_MAX
+    row = first + state.endpoints[transport_slot].connection
+    state.connections[row].is_eos = 1
+    state.connections[row].eos_position = position
+    for index in range(first, first + rec.connection_count):
+        if state.connections[index].is_known and state.connections[index].is_eos == 0:
+            return False
+    return True
+
+
+@kernel
+def end_position(state, slot):
+    """Where the stream ends: the furthest that any connection said."""
+    first = slot * image.CONNECTIONS_MAX
+    furthest = 0
+    for index in range(first, first + state.images[slot].connection_count):
+        if state.connections[index].is_known:
+            furthest = max(furthest, state.connections[index].eos_position)
+    return furthest
+
+
+@kernel
+def publish_active_transports(state, slot, now_ns):
+    """Tell readers of the log how many transports deliver."""
+    rec = state.images[slot]
+    first = slot * image.CONNECTIONS_MAX
+    alive = 0
+    for index in range(first, first + rec.connection_count):
+        connection = state.connections[index]
+        quiet_ns = now_ns - connection.last_frame_ns
+        if connection.is_known and quiet_ns < state.agent[0].liveness_timeout_ns:
+            alive += 1
+    log = bytes_at(rec.log_address, rec.log_length)
+    put_i32_release(log, rec.meta_at + descriptor.ACTIVE_TRANSPORT_COUNT, alive)

@@ -1,0 +1,59 @@
+"""Which gap to ask for, when, and when again: one active gap of an image at a time.
+
+    rcv-pos                       rcv-hwm
+      | f | f |   gap    | f |  gap |   only the first is active; of another extent, it is another
+      +---+---+----------+---+------+       gap, with a delay of its own before it is asked for
+
+Pure but for the image's record; time is an argument. Source: spec 3.5, Aeron 1.53.
+"""
+
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.logbuffer import gap_scanner, position
+from windtunnel.driver.media_driver.image import nak_delay
+
+
+@kernel
+def scan(image, log, rebuild_position, hwm_position, now_ns):
+    """Walk from `rebuild_position` to the first gap of its term.
+
+    Shapes:  image is a PUBLICATION_IMAGE record, log the whole image log
+    Returns: (offset reached in the term, loss is new, gap is due to be asked for now)
+    """
+    offset = position.term_offset(rebuild_position, image.term_length)
+    if rebuild_position >= hwm_position:
+        return offset, False, False
+    same_term = (rebuild_position >> image.bits) == (hwm_position >> image.bits)
+    limit = image.term_length
+    if same_term:
+        limit = position.term_offset(hwm_position, image.term_length)
+    base = position.index(rebuild_position, image.bits) * image.term_length
+    reached, gap_length = gap_scanner.scan(log, base, offset, limit)
+    if gap_length <= 0:
+        return reached, False, False
+    term_id = position.term_id(rebuild_position, image.bits, image.initial_term_id)
+    is_same = (
+        image.gap_length == gap_length
+        and image.gap_offset == reached
+        and image.gap_term_id == term_id
+    )
+    if not is_same:
+        image.gap_term_id = term_id
+        image.gap_offset = reached
+        image.gap_length = gap_length
+        image.gap_deadline_ns = now_ns + nak_delay.next_delay_ns(image, False)
+    is_due = now_ns - image.gap_deadline_ns >= 0
+    if is_due:
+        image.gap_deadline_ns = now_ns + nak_delay.next_delay_ns(image, True)
+    return reached, not is_same, is_due
+
+
+@kernel
+def uncounted_loss(image):
+    """Bytes of the active gap that were not counted yet; they are from now on."""
+    begin, end = image.gap_offset, image.gap_offset + image.gap_length
+    if image.counted_loss_term_id == image.gap_term_id:
+        begin = max(begin, image.counted_loss_end)
+    if end > begin:
+        image.counted_loss_term_id = image.gap_term_id
+        image.counted_loss_end = end
+    return max(0, end - begin)

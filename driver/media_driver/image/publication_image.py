@@ -1,0 +1,251 @@
+"""A stream being rebuilt: what receiver and conductor keep about one image, as one record.
+
+Two agents work on an image. The receiver files packets and answers; the conductor finds gaps and
+moves rcv-pos. The conductor tells the receiver what to acknowledge and what is lost through two
+small blocks of words guarded by a change number at each end: the writer raises `begin`, writes,
+then raises `end`; a reader takes `end` first and `begin` last and believes what it read only when
+both are equal.
+
+    begin_sm_change  | sm_position, sm_window                    | end_sm_change
+    begin_loss_change| loss_term_id, loss_offset, loss_length    | end_loss_change
+
+Times are monotonic nanoseconds; positions count bytes from the start of the stream.
+"""
+
+import numpy as np
+
+from windtunnel.driver.base.atomics import (
+    acquire_fence,
+    get_i64,
+    get_i64_acquire,
+    put_i64,
+    put_i64_release,
+    release_fence,
+)
+from windtunnel.driver.kernels.jit import kernel
+
+PUBLICATION_IMAGE = np.dtype(
+    [
+        # Written by the conductor before the hand-over, then constant.
+        ("correlation_id", "i8"),
+        ("endpoint", "i8"),  # slot of the receive channel endpoint whose stream it is
+        ("log_address", "i8"),
+        ("log_length", "i8"),
+        ("meta_at", "i8"),
+        ("session_id", "i8"),
+        ("stream_id", "i8"),
+        ("initial_term_id", "i8"),
+        ("term_length", "i8"),
+        ("bits", "i8"),  # log2(term_length)
+        ("mtu", "i8"),
+        ("window_max", "i8"),
+        ("is_reliable", "i8"),
+        ("is_group", "i8"),
+        ("status_timeout_ns", "i8"),
+        ("is_stamping", "i8"),  # times are written into its messages
+        ("channel_stamp_offset", "i8"),  # where, or NO_STAMP
+        ("media_stamp_offset", "i8"),
+        ("nak_is_random", "i8"),  # see nak_delay
+        ("nak_delay_ns", "i8"),
+        ("nak_retry_ns", "i8"),
+        ("nak_x_range", "f8"),
+        ("nak_x_base", "f8"),
+        ("nak_x_factor", "f8"),
+        ("nak_scale_ns", "f8"),
+        ("congestion_control", "i8"),  # see congestion_control
+        ("cubic_packets_max", "i8"),  # see cubic
+        ("cubic_is_tcp", "i8"),
+        ("cubic_update_ns", "i8"),
+        ("rtt_is_measured", "i8"),
+        ("rtt_min_ns", "i8"),
+        ("rtt_id", "i8"),  # counter ids
+        ("cubic_window_id", "i8"),
+        ("hwm_id", "i8"),
+        ("rcv_pos_id", "i8"),
+        ("naks_sent_id", "i8"),
+        # The receiver's own.
+        ("last_status_position", "i8"),  # of the last status message that left
+        ("over_run_threshold", "i8"),
+        ("last_status_change", "i8"),
+        ("last_loss_change", "i8"),
+        ("next_status_ns", "i8"),
+        ("is_status_silent", "i8"),  # a younger image of the same session speaks instead
+        ("is_sending_eos", "i8"),  # told by the conductor: the stream is being let go
+        ("connection_count", "i8"),  # rows of its connections that were ever used
+        ("last_rtt_ns", "i8"),
+        ("rtt_timeout_ns", "i8"),
+        ("reason_length", "i8"),  # of the text for which it is rejected
+        ("is_rejected", "i8"),
+        ("has_response_session", "i8"),  # the other side is told which session answers it
+        ("response_session_id", "i8"),
+        # Published by the receiver for the conductor (release; the conductor reads with acquire).
+        ("last_packet_ns", "i8"),
+        ("is_end_of_stream", "i8"),
+        ("is_revoked", "i8"),
+        ("rtt_ns", "i8"),
+        # The conductor's own.
+        ("nak_random", "i8"),
+        ("cubic_packets", "i8"),
+        ("cubic_peak", "i8"),
+        ("cubic_k", "f8"),
+        ("cubic_last_loss_ns", "i8"),
+        ("cubic_last_update_ns", "i8"),
+        ("next_status_position", "i8"),
+        ("next_window", "i8"),
+        ("clean_position", "i8"),
+        ("gap_term_id", "i8"),  # the gap that is being asked for
+        ("gap_offset", "i8"),
+        ("gap_length", "i8"),  # 0 when there is none
+        ("gap_deadline_ns", "i8"),  # when to ask (again)
+        ("counted_loss_term_id", "i8"),  # what the loss report has counted already
+        ("counted_loss_end", "i8"),
+        ("loss_entry_at", "i8"),  # offset of its entry in the loss report, or a code of loss_report
+        ("unreported_loss_bytes", "i8"),  # lost while it had no entry
+        ("first_subscriber", "i8"),  # index into the subscriber positions, -1 when there is none
+        ("is_rebuilding", "i8"),
+        # Hand-over of what to acknowledge.
+        ("begin_sm_change", "i8"),
+        ("sm_position", "i8"),
+        ("sm_window", "i8"),
+        ("end_sm_change", "i8"),
+        # Hand-over of what is lost.
+        ("begin_loss_change", "i8"),
+        ("loss_term_id", "i8"),
+        ("loss_offset", "i8"),
+        ("loss_length", "i8"),
+        ("end_loss_change", "i8"),
+    ]
+)
+
+NO_STAMP = -1
+"""No time is written; any other number is an offset of the payload, or the reserved value's."""
+
+CONNECTIONS_MAX = 16
+"""Receive transports that one image can be fed from."""
+
+NEVER_NS = -(1 << 62)
+
+CONNECTION = np.dtype(
+    [
+        ("is_known", "i8"),
+        ("transport", "i8"),  # slot of the socket that it uses
+        ("control_length", "i8"),  # 0 until the address of the other side is known
+        ("control", "u1", (28,)),  # struct sockaddr that answers go to
+        ("pad", "u1", (4,)),
+        ("last_activity_ns", "i8"),
+        ("last_frame_ns", "i8"),
+        ("is_eos", "i8"),
+        ("eos_position", "i8"),
+    ]
+)
+
+RECORD_LENGTH = PUBLICATION_IMAGE.itemsize
+
+
+def _offset_of(name: str) -> int:
+    return int(dict(PUBLICATION_IMAGE.fields or {})[name][1])
+
+
+LAST_PACKET_NS = _offset_of("last_packet_ns")
+IS_END_OF_STREAM = _offset_of("is_end_of_stream")
+IS_REVOKED = _offset_of("is_revoked")
+RTT_NS = _offset_of("rtt_ns")
+_BEGIN_SM = _offset_of("begin_sm_change")
+_SM_POSITION = _offset_of("sm_position")
+_SM_WINDOW = _offset_of("sm_window")
+_END_SM = _offset_of("end_sm_change")
+_BEGIN_LOSS = _offset_of("begin_loss_change")
+_LOSS_TERM_ID = _offset_of("loss_term_id")
+_LOSS_OFFSET = _offset_of("loss_offset")
+_LOSS_LENGTH = _offset_of("loss_length")
+_END_LOSS = _offset_of("end_loss_change")
+
+
+def make_images(capacity: int) -> tuple[np.recarray, np.ndarray]:
+    """Blank records, and the same memory as uint8 for the shared words."""
+    records = np.zeros(capacity, dtype=PUBLICATION_IMAGE)
+    return records.view(np.recarray), records.view(np.uint8)
+
+
+def make_connections(images: int) -> np.recarray:
+    """Blank rows, CONNECTION[images * CONNECTIONS_MAX]."""
+    return np.zeros(images * CONNECTIONS_MAX, dtype=CONNECTION).view(np.recarray)
+
+
+@kernel
+def shared_acquire(words, slot, field_offset):
+    """Read one of the words that the receiver publishes."""
+    return get_i64_acquire(words, slot * RECORD_LENGTH + field_offset)
+
+
+@kernel
+def set_shared_release(words, slot, field_offset, value):
+    put_i64_release(words, slot * RECORD_LENGTH + field_offset, value)
+
+
+@kernel
+def publish_status(words, slot, position, window):
+    """Conductor: say what the next status message acknowledges, and the window it offers."""
+    at = slot * RECORD_LENGTH
+    change = get_i64(words, at + _BEGIN_SM) + 1
+    put_i64_release(words, at + _BEGIN_SM, change)
+    release_fence()
+    put_i64(words, at + _SM_POSITION, position)
+    put_i64(words, at + _SM_WINDOW, window)
+    put_i64_release(words, at + _END_SM, change)
+
+
+@kernel
+def status_change_acquire(words, slot):
+    return get_i64_acquire(words, slot * RECORD_LENGTH + _END_SM)
+
+
+@kernel
+def read_status(words, slot):
+    """Receiver: what to acknowledge.
+
+    Returns: (change, position, window), change -1 when a write was going on
+    """
+    at = slot * RECORD_LENGTH
+    change = get_i64_acquire(words, at + _END_SM)
+    position = get_i64(words, at + _SM_POSITION)
+    window = get_i64(words, at + _SM_WINDOW)
+    acquire_fence()
+    if get_i64_acquire(words, at + _BEGIN_SM) != change:
+        change = -1
+    return change, position, window
+
+
+@kernel
+def publish_loss(words, slot, term_id, offset, length):
+    """Conductor: say which range is lost."""
+    at = slot * RECORD_LENGTH
+    change = get_i64(words, at + _BEGIN_LOSS) + 1
+    put_i64_release(words, at + _BEGIN_LOSS, change)
+    release_fence()
+    put_i64(words, at + _LOSS_TERM_ID, term_id)
+    put_i64(words, at + _LOSS_OFFSET, offset)
+    put_i64(words, at + _LOSS_LENGTH, length)
+    put_i64_release(words, at + _END_LOSS, change)
+
+
+@kernel
+def loss_change_acquire(words, slot):
+    return get_i64_acquire(words, slot * RECORD_LENGTH + _END_LOSS)
+
+
+@kernel
+def read_loss(words, slot):
+    """Receiver: the range that is lost.
+
+    Returns: (change, term_id, offset, length), change -1 when a write was going on
+    """
+    at = slot * RECORD_LENGTH
+    change = get_i64_acquire(words, at + _END_LOSS)
+    term_id = get_i64(words, at + _LOSS_TERM_ID)
+    offset = get_i64(words, at + _LOSS_OFFSET)
+    length = get_i64(words, at + _LOSS_LENGTH)
+    acquire_fence()
+    if get_i64_acquire(words, at + _BEGIN_LOSS) != change:
+        change = -1
+    return change, term_id, offset, length

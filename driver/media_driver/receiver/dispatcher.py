@@ -1,0 +1,193 @@
+"""Which image a packet belongs to, and what becomes of a session that has none.
+
+    unknown --data--> PENDING_SETUP --SETUP--> INIT_IN_PROGRESS --image added--> image slot
+       |                                            ^                              |
+       +--SETUP------------------------------------+        removed, not at EOS --> COOL_DOWN
+       +--nobody wants it--> NO_INTEREST
+
+A state is kept per (endpoint, stream, session), whatever socket the packet came in on;
+PENDING_SETUP asks the sender for a SETUP and gives up after a second, so that the next packet asks
+again. Source: spec 3.1, Aeron 1.53 (the C driver where the two differ).
+"""
+
+from windtunnel.driver.base import handoff
+from windtunnel.driver.base.atomics import get_i32
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media import receive_endpoint, stream_map, transport
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.image import congestion_control, image_connections
+from windtunnel.driver.media_driver.receiver import (
+    image_feedback,
+    image_receiver,
+    receive_transport,
+    session_state,
+)
+from windtunnel.driver.media_driver.receiver.receiver_state import CREATE_IMAGE, SESSION_LIMIT
+from windtunnel.driver.media_driver.receiver.session_state import INIT_IN_PROGRESS, PENDING_SETUP
+from windtunnel.driver.wire import data, frame_type, header, rtt_measurement, setup
+
+# Words of a CREATE_IMAGE event, after the operation.
+ENDPOINT, STREAM_ID, SESSION_ID, INITIAL_TERM_ID, ACTIVE_TERM_ID = 1, 2, 3, 4, 5
+TERM_OFFSET, TERM_LENGTH, MTU_LENGTH, SETUP_FLAGS, TTL = 6, 7, 8, 9, 10
+SOURCE_LENGTH, SOURCE, SOURCE_WORDS = 11, 12, 7  # a sockaddr of 28 bytes, four to a word
+TRANSPORT = 19  # slot of the socket that the SETUP came in on
+
+
+@kernel
+def on_data(state, transport_slot, at, length, inbox_index, now_ns):
+    """A DATA or PAD datagram that passed the common check."""
+    packet = state.inbox.slots
+    endpoint = state.endpoints[transport_slot].serves
+    receive_endpoint.set_last_activity_release(state.endpoint_words, transport_slot, now_ns)
+    stream_id, session_id = data.stream_id(packet, at), data.session_id(packet, at)
+    session = stream_map.find(state.sessions, endpoint, stream_id, session_id)
+    if session >= 0:
+        image_receiver.insert_packet(
+            state, session, transport_slot, at, length, inbox_index, now_ns
+        )
+        return
+    is_ending = header.flags(packet, at) & frame_type.EOS != 0
+    if session != stream_map.ABSENT or is_ending:
+        return
+    if stream_map.find(state.interests, endpoint, stream_id, 0) == stream_map.ABSENT:
+        return
+    if not session_state.is_wanted(state, endpoint, stream_id, session_id):
+        session_state.note_no_interest(state, endpoint, stream_id, session_id)
+    elif session_state.add_pending(state, endpoint, stream_id, session_id, now_ns):
+        _ask_source(state, transport_slot, stream_id, session_id, inbox_index)
+
+
+@kernel
+def _ask_source(state, transport_slot, stream_id, session_id, inbox_index):
+    """Ask the source of a packet, or its group, for a SETUP."""
+    if state.endpoints[transport_slot].is_multicast:
+        receive_transport.ask_control(state, transport_slot, stream_id, session_id)
+        return
+    receive_transport.ask_for_setup(
+        state,
+        transport_slot,
+        stream_id,
+        session_id,
+        state.inbox.names[inbox_index],
+        transport.source_length(state.inbox, inbox_index),
+    )
+
+
+@kernel
+def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
+    """A SETUP frame that passed the common check."""
+    packet = state.inbox.slots
+    if setup.check(packet, at, length) < 0:
+        counters.add_atomic(state.counters, system_counters.INVALID_PACKETS, 1)
+        return
+    endpoint = state.endpoints[transport_slot].serves
+    receive_endpoint.set_last_activity_release(state.endpoint_words, transport_slot, now_ns)
+    stream_id, session_id = setup.stream_id(packet, at), setup.session_id(packet, at)
+    if stream_map.find(state.interests, endpoint, stream_id, 0) == stream_map.ABSENT:
+        return
+    if _is_full(state, endpoint, stream_id):
+        return
+    session = stream_map.find(state.sessions, endpoint, stream_id, session_id)
+    if session >= 0:
+        image_connections.track(state, session, transport_slot, inbox_index, now_ns)
+    elif session == PENDING_SETUP:
+        channel = state.endpoints[transport_slot]
+        if channel.is_multicast and channel.ttl < setup.ttl(packet, at):
+            counters.increment(state.counters, system_counters.POSSIBLE_TTL_ASYMMETRY)
+        session_state.drop_pending(state, endpoint, stream_id, session_id)
+        _create_image(state, transport_slot, at, inbox_index)
+    elif session == stream_map.ABSENT:
+        if session_state.is_wanted(state, endpoint, stream_id, session_id):
+            _create_image(state, transport_slot, at, inbox_index)
+        else:
+            session_state.note_no_interest(state, endpoint, stream_id, session_id)
+
+
+@kernel
+def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
+    """A RTTM frame that passed the common check: a question to echo, or the answer to ours."""
+    packet = state.inbox.slots
+    endpoint = state.endpoints[transport_slot].serves
+    receiver_id = rtt_measurement.receiver_id(packet, at)
+    if receiver_id != 0 and receiver_id != state.endpoints[endpoint].receiver_id:
+        return
+    receive_endpoint.set_last_activity_release(state.endpoint_words, transport_slot, now_ns)
+    stream_id = rtt_measurement.stream_id(packet, at)
+    session_id = rtt_measurement.session_id(packet, at)
+    slot = stream_map.find(state.sessions, endpoint, stream_id, session_id)
+    if slot < 0:
+        return
+    sent_ns = rtt_measurement.echo_timestamp_ns(packet, at)
+    if not rtt_measurement.is_request(packet, at):
+        rtt_ns = now_ns - sent_ns - rtt_measurement.reception_delta_ns(packet, at)
+        congestion_control.on_rtt(state, slot, now_ns, rtt_ns)
+        return
+    channel = state.endpoints[transport_slot]
+    if channel.is_multicast:
+        image_feedback.echo_rtt(
+            state, slot, transport_slot, sent_ns, channel.control, channel.control_length
+        )
+    else:
+        source = state.inbox.names[inbox_index]
+        source_length = transport.source_length(state.inbox, inbox_index)
+        image_feedback.echo_rtt(state, slot, transport_slot, sent_ns, source, source_length)
+
+
+@kernel
+def _is_full(state, endpoint, stream_id):
+    """Whether a stream has as many images as it may; the conductor is told when there is room."""
+    limit = state.agent[0].session_limit
+    if limit > state.agent[0].image_count:
+        return False
+    images = 0
+    for index in range(state.agent[0].image_count):
+        slot = state.active[index]
+        rec = state.images[slot]
+        if rec.endpoint == endpoint and rec.stream_id == stream_id:
+            kept = stream_map.find(state.sessions, endpoint, stream_id, rec.session_id)
+            images += int(kept == slot)
+    if images < limit:
+        return False
+    if handoff.is_empty(state.events):
+        state.record[0] = SESSION_LIMIT
+        state.record[ENDPOINT] = endpoint
+        state.record[STREAM_ID] = stream_id
+        handoff.put(state.events, state.record)
+    return True
+
+
+@kernel
+def _create_image(state, transport_slot, at, inbox_index):
+    """Ask the conductor for an image; until it is there, packets of the session are ignored."""
+    packet = state.inbox.slots
+    record = state.record
+    endpoint = state.endpoints[transport_slot].serves
+    stream_id, session_id = setup.stream_id(packet, at), setup.session_id(packet, at)
+    record[0] = CREATE_IMAGE
+    record[ENDPOINT] = endpoint
+    record[TRANSPORT] = transport_slot
+    record[STREAM_ID] = stream_id
+    record[SESSION_ID] = session_id
+    record[INITIAL_TERM_ID] = setup.initial_term_id(packet, at)
+    record[ACTIVE_TERM_ID] = setup.active_term_id(packet, at)
+    record[TERM_OFFSET] = setup.term_offset(packet, at)
+    record[TERM_LENGTH] = setup.term_length(packet, at)
+    record[MTU_LENGTH] = setup.mtu_length(packet, at)
+    record[SETUP_FLAGS] = header.flags(packet, at)
+    record[TTL] = setup.ttl(packet, at)
+    source = state.inbox.names[inbox_index]
+    record[SOURCE_LENGTH] = transport.source_length(state.inbox, inbox_index)
+    for word in range(SOURCE_WORDS):
+        record[SOURCE + word] = get_i32(source, 4 * word)
+    # Sessions come from the network in any number; an answer about every slot must still fit.
+    answers_max = state.images.size + state.endpoints.size
+    has_room = handoff.room(state.events) > answers_max
+    # Noted first: a session that no note can be kept of would get an image with each SETUP.
+    if has_room and stream_map.insert(
+        state.sessions, endpoint, stream_id, session_id, INIT_IN_PROGRESS
+    ):
+        handoff.put(state.events, record)
+    else:
+        session_state.forget(state, endpoint, stream_id, session_id, PENDING_SETUP)
+        counters.increment(state.counters, system_counters.CONDUCTOR_PROXY_FAILS)

@@ -1,0 +1,95 @@
+"""The receiver's turn: commands, what every socket has, then what every image owes.
+
+`run` repeats turns inside one kernel, so that Python is entered only to start and to stop;
+`do_work` is one turn with the time as an argument, which is what tests and the simulator call.
+Source: spec 3.1 and 3.6, Aeron 1.53.
+"""
+
+from windtunnel.driver.base import idle, system
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media import transport
+from windtunnel.driver.media_driver.agent import duty_cycle, loss_interceptor, system_counters
+from windtunnel.driver.media_driver.receiver import (
+    dispatcher,
+    image_feedback,
+    receive_transport,
+    receiver_commands,
+    session_state,
+)
+from windtunnel.driver.wire import frame_type, header
+
+
+@kernel
+def do_work(state, now_ns):
+    """One turn.
+
+    Units:   now_ns is monotonic
+    Returns: an amount of work, 0 when there was none
+    """
+    agent = state.agent[0]
+    work_count = receiver_commands.on_command(state, now_ns)
+    for index in range(agent.endpoint_count):
+        work_count += _poll(state, state.polled[index], now_ns)
+    for index in range(agent.image_count):
+        work_count += image_feedback.answer(state, state.active[index], now_ns)
+    if agent.pending_count > 0:
+        work_count += session_state.expire_pending(state, now_ns)
+    if agent.eliciting_count > 0:
+        work_count += receive_transport.ask_again(state, now_ns)
+    return work_count
+
+
+@kernel
+def run(state, quantum_ns):
+    """Take turns until the quantum is over, idling in between; then the shell has its turn."""
+    began_ns = system.monotonic_ns()
+    now_ns = began_ns
+    while now_ns - began_ns < quantum_ns:
+        duty_cycle.measure(state.cycle, state.counters, now_ns)
+        work_count = do_work(state, now_ns)
+        idle.after_turn(state.idle, work_count)
+        now_ns = system.monotonic_ns()
+
+
+@kernel
+def _poll(state, slot, now_ns):
+    endpoint = state.endpoints[slot]
+    count = transport.receive(endpoint.fd, state.inbox, state.links)
+    if count > 0 and endpoint.is_stamping:
+        # The only clock that is read here: what is written into messages has no other source.
+        state.agent[0].receive_time_ns = system.epoch_ns()
+    received_bytes = 0
+    for index in range(count):
+        message_length = transport.incoming_length(state.inbox, index)
+        received_bytes += message_length
+        at = transport.incoming_at(state.inbox, index)
+        end = at + message_length
+        segment_length = transport.segment_length(state.inbox, index)
+        # One datagram, or a run of them; an empty one is looked at as well, since it is invalid.
+        while True:
+            length = min(segment_length, end - at)
+            _on_datagram(state, slot, index, at, length, now_ns)
+            at += segment_length
+            if at >= end:
+                break
+    if received_bytes > 0:
+        counters.add(state.counters, system_counters.BYTES_RECEIVED, received_bytes)
+    return max(count, 0)
+
+
+@kernel
+def _on_datagram(state, slot, index, at, length, now_ns):
+    frames = state.inbox.slots
+    if state.losses.rules.size > 0 and loss_interceptor.is_lost(state.losses, frames, at, length):
+        return
+    if transport.is_truncated(state.inbox, index) or header.check(frames, at, length) < 0:
+        counters.add_atomic(state.counters, system_counters.INVALID_PACKETS, 1)
+        return
+    kind = header.frame_type(frames, at)
+    if kind == frame_type.DATA or kind == frame_type.PAD:
+        dispatcher.on_data(state, slot, at, length, index, now_ns)
+    elif kind == frame_type.SETUP:
+        dispatcher.on_setup(state, slot, at, length, index, now_ns)
+    elif kind == frame_type.RTTM:
+        dispatcher.on_rtt_measurement(state, slot, at, index, now_ns)

@@ -1,0 +1,163 @@
+"""What the conductor asks of the receiver, one command a turn.
+
+Whatever is let go is answered for, so that the conductor frees nothing that is still in use.
+Source: spec 3.1, 3.7, 3.9, 3.12 and 4.10, Aeron 1.53.
+"""
+
+from windtunnel.driver.base import handoff
+from windtunnel.driver.base.arith import wrap_i32
+from windtunnel.driver.base.atomics import put_i32
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media import stream_map
+from windtunnel.driver.media_driver.agent import slot_list
+from windtunnel.driver.media_driver.image import image_connections
+from windtunnel.driver.media_driver.receiver import receive_transport, session_state
+from windtunnel.driver.media_driver.receiver.receiver_state import (
+    ADD_ENDPOINT,
+    ADD_IMAGE,
+    ADD_INTEREST,
+    CHANGE_CONTROL_ADDRESS,
+    END_COOL_DOWN,
+    ENDPOINT_RELEASED,
+    IMAGE_FAILED,
+    IMAGE_RELEASED,
+    REJECT_IMAGE,
+    REMOVE_ENDPOINT,
+    REMOVE_IMAGE,
+    REMOVE_INTEREST,
+    REQUEST_SETUP,
+    SET_RESPONSE_SESSION,
+    START_DRAINING,
+)
+
+NAME_WORDS = 7
+
+
+@kernel
+def on_command(state, now_ns):
+    """Carry out the next command. Returns how many there were, 0 or 1."""
+    record = state.record
+    if not handoff.take(state.commands, record):
+        return 0
+    operation, slot = record[0], record[1]
+    if operation == ADD_ENDPOINT:
+        _add_endpoint(state, slot, now_ns)
+    elif operation == REMOVE_ENDPOINT:
+        _remove_endpoint(state, slot, now_ns)
+    elif operation == ADD_INTEREST:
+        session_state.add_interest(state, slot, record[2], record[3], record[4])
+    elif operation == REMOVE_INTEREST:
+        session_state.remove_interest(state, slot, record[2], record[3], record[4])
+    elif operation == REQUEST_SETUP:
+        receive_transport.ask_every_control(state, slot, record[2], record[3])
+    elif operation == CHANGE_CONTROL_ADDRESS:
+        _change_control_address(state, slot)
+    elif operation == IMAGE_FAILED:
+        session_state.forget(state, slot, record[2], record[3], session_state.INIT_IN_PROGRESS)
+    elif operation == END_COOL_DOWN:
+        session_state.forget(state, slot, record[2], record[3], session_state.COOL_DOWN)
+    elif operation == ADD_IMAGE:
+        _add_image(state, slot)
+    elif operation == REMOVE_IMAGE:
+        _remove_image(state, slot, record[2])
+    else:
+        _on_image_command(state, operation, slot, now_ns)
+    return 1
+
+
+@kernel
+def _on_image_command(state, operation, slot, now_ns):
+    record = state.record
+    rec = state.images[slot]
+    if operation == START_DRAINING:
+        rec.is_sending_eos = 1
+        if record[2]:
+            rec.next_status_ns = now_ns - 1
+    elif operation == REJECT_IMAGE:
+        rec.reason_length = record[2]
+        rec.is_rejected = 1
+    elif operation == SET_RESPONSE_SESSION:
+        rec.response_session_id = record[3]
+        rec.has_response_session = record[2]
+        if record[2]:
+            rec.next_status_ns = now_ns - 1
+
+
+@kernel
+def _add_endpoint(state, slot, now_ns):
+    state.polled[state.agent[0].endpoint_count] = slot
+    state.agent[0].endpoint_count += 1
+    state.endpoints[slot].last_activity_ns = now_ns
+    receive_transport.begin(state, slot, now_ns)
+    image_connections.on_transport_added(state, slot, now_ns)
+
+
+@kernel
+def _remove_endpoint(state, slot, now_ns):
+    slot_list.forget(state.polled, state.agent[0].endpoint_count, slot)
+    state.agent[0].endpoint_count -= 1
+    receive_transport.end(state, slot)
+    if state.endpoints[slot].serves == slot:
+        session_state.forget_endpoint(state, slot)
+    else:
+        image_connections.on_transport_removed(state, slot, now_ns)
+    slot_list.answer(state, ENDPOINT_RELEASED, slot)
+
+
+@kernel
+def _change_control_address(state, slot):
+    name = state.scratch
+    for word in range(NAME_WORDS):
+        put_i32(name, 4 * word, wrap_i32(state.record[3 + word]))
+    receive_transport.change_control(state, slot, name[: 4 * NAME_WORDS], state.record[2])
+
+
+@kernel
+def _add_image(state, slot):
+    rec = state.images[slot]
+    # An older image of the session that is on its way out must not speak against the new one.
+    for index in range(state.agent[0].image_count):
+        other = state.images[state.active[index]]
+        same = other.endpoint == rec.endpoint and other.stream_id == rec.stream_id
+        if same and other.session_id == rec.session_id:
+            other.is_status_silent = 1
+    state.active[state.agent[0].image_count] = slot
+    state.agent[0].image_count += 1
+    # Whoever wanted it may have left meanwhile: then it gets no packets.
+    if stream_map.find(state.interests, rec.endpoint, rec.stream_id, 0) != stream_map.ABSENT:
+        stream_map.insert(state.sessions, rec.endpoint, rec.stream_id, rec.session_id, slot)
+
+
+@kernel
+def _remove_image(state, slot, cool_down):
+    rec = state.images[slot]
+    slot_list.forget(state.active, state.agent[0].image_count, slot)
+    state.agent[0].image_count -= 1
+    if stream_map.find(state.sessions, rec.endpoint, rec.stream_id, rec.session_id) == slot:
+        stream_map.remove(state.sessions, rec.endpoint, rec.stream_id, rec.session_id)
+        if cool_down and rec.is_end_of_stream == 0:
+            _begin_cool_down(state, rec)
+    image_connections.forget_all(state, slot)
+    slot_list.answer(state, IMAGE_RELEASED, slot)
+
+
+@kernel
+def _begin_cool_down(state, rec):
+    """Ignore the session of an image for good, or until too many have come after it.
+
+    A cool-down without a rejoin lasts as long as the subscription. Aeron's table grows with them;
+    ours would be full one day, and no endpoint could have a new image.
+    """
+    count = state.agent[0].cooling_count
+    note = state.cooling[count % state.cooling.size]
+    if count >= state.cooling.size:
+        session_state.forget(
+            state, note.endpoint, note.stream_id, note.session_id, session_state.COOL_DOWN
+        )
+    note.endpoint = rec.endpoint
+    note.stream_id = rec.stream_id
+    note.session_id = rec.session_id
+    state.agent[0].cooling_count = count + 1
+    stream_map.insert(
+        state.sessions, rec.endpoint, rec.stream_id, rec.session_id, session_state.COOL_DOWN
+    )

@@ -1,0 +1,161 @@
+"""Everything that the receiver's kernels reach: one named tuple of arrays, made once by the
+conductor.
+
+The receiver owns all of it while it runs, except the log buffers behind the addresses, the
+counters, the two queues, and the words of an image that are the conductor's (see
+`publication_image`).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from windtunnel.driver.base import handoff, idle
+from windtunnel.driver.media import link, transport
+from windtunnel.driver.media.receive_endpoint import make_receive_endpoints
+from windtunnel.driver.media.stream_map import make_stream_map
+from windtunnel.driver.media_driver.agent.loss_interceptor import NO_LOSSES, Losses
+from windtunnel.driver.media_driver.image.publication_image import make_connections, make_images
+from windtunnel.driver.wire import error
+
+RECEIVE_SLOTS = 64
+DATA_SLOT_LENGTH = 65_536
+"""Room for the largest UDP datagram."""
+PENDING_SETUPS_MAX = 1024
+CREATIONS_MAX = 1024
+"""Images that may be asked for before the conductor looks; there is room for answers beyond."""
+SCRATCH_LENGTH = 1088
+"""Room for the longest frame that a receiver sends, an error frame."""
+assert SCRATCH_LENGTH >= error.LENGTH_MAX
+
+# Slots of `endpoints` are meant by "endpoint"; a destination is one that serves another.
+ADD_ENDPOINT = 1  # endpoint slot
+REMOVE_ENDPOINT = 2  # endpoint slot; answered by ENDPOINT_RELEASED
+ADD_INTEREST = 3  # endpoint slot, stream id, has session, session id
+REMOVE_INTEREST = 4  # endpoint slot, stream id, has session, session id
+ADD_IMAGE = 5  # image slot
+REMOVE_IMAGE = 6  # image slot, cool down unless at its end; answered by IMAGE_RELEASED
+IMAGE_FAILED = 7  # endpoint slot, stream id, session id: the set-up may be tried again
+END_COOL_DOWN = 8  # endpoint slot, stream id, session id
+START_DRAINING = 9  # image slot, status at once: status messages carry end of stream from now on
+REJECT_IMAGE = 10  # image slot, length of the text that is in its row of `reasons`
+SET_RESPONSE_SESSION = 11  # image slot, has one, session id of the stream that answers it
+REQUEST_SETUP = 12  # endpoint slot, stream id, session id: ask its control addresses now
+CHANGE_CONTROL_ADDRESS = 13  # endpoint slot, name length, then the name as 7 words of 32 bits
+
+ENDPOINT_RELEASED = 1  # endpoint slot
+IMAGE_RELEASED = 2  # image slot
+CREATE_IMAGE = 3  # see dispatcher.py for the words
+SEND_FAILED = 4  # endpoint slot, negative errno
+SESSION_LIMIT = 5  # endpoint slot, stream id: it has as many images as it may
+
+RECEIVER = np.dtype(
+    [
+        ("image_count", "i8"),  # entries of `active`
+        ("endpoint_count", "i8"),  # entries of `polled`
+        ("pending_count", "i8"),  # entries of `pending`
+        ("cooling_count", "i8"),  # notes that were ever made in `cooling`
+        ("session_limit", "i8"),  # images of one stream on one endpoint
+        ("liveness_timeout_ns", "i8"),  # of a connection's frames
+        ("eliciting_count", "i8"),  # sockets that ask for SETUPs by themselves
+        ("receive_time_ns", "i8"),  # epoch, of the last datagrams that are to be stamped
+    ]
+)
+
+PENDING_SETUP = np.dtype(
+    [
+        ("endpoint", "i8"),
+        ("stream_id", "i8"),
+        ("session_id", "i8"),
+        ("deadline_ns", "i8"),
+    ]
+)
+
+COOLING = np.dtype(
+    [
+        ("endpoint", "i8"),
+        ("stream_id", "i8"),
+        ("session_id", "i8"),
+    ]
+)
+
+
+def make_cooling(sessions: int) -> np.recarray:
+    """A ring for the last sessions that had to cool down, as COOLING[sessions]."""
+    return np.zeros(sessions, dtype=COOLING).view(np.recarray)
+
+
+class ReceiverState(NamedTuple):
+    """The arrays; see the modules that declare the records for what is in them."""
+
+    agent: np.ndarray  # RECEIVER[1]
+    images: np.ndarray  # PUBLICATION_IMAGE[n]
+    words: np.ndarray  # the same memory as uint8
+    connections: np.ndarray  # CONNECTION[n * CONNECTIONS_MAX]
+    reasons: np.ndarray  # uint8[n, 1023], why images are rejected; the conductor's until told
+    endpoints: np.ndarray  # RECEIVE_ENDPOINT[m]
+    endpoint_words: np.ndarray  # the same memory as uint8
+    active: np.ndarray  # int64[n], slots of the images in service
+    polled: np.ndarray  # int64[m], slots of the endpoints in service
+    interests: np.ndarray  # STREAM_ENTRY[...], stream -> ALL_SESSIONS or SOME_SESSIONS
+    wanted: np.ndarray  # STREAM_ENTRY[...], session of a stream -> number of subscriptions
+    sessions: np.ndarray  # STREAM_ENTRY[...], session of a stream -> image slot or state
+    pending: np.ndarray  # PENDING_SETUP[...]
+    cooling: np.ndarray  # COOLING[n], a ring: so many sessions cool down at most
+    counters: np.ndarray  # uint8, the counter values of cnc.dat
+    commands: np.ndarray  # queue, conductor to receiver
+    events: np.ndarray  # queue, receiver to conductor
+    record: np.ndarray  # int64[24], scratch for the queues
+    scratch: np.ndarray  # uint8[SCRATCH_LENGTH], frames being written
+    inbox: Any  # transport.ReceiveBatch
+    losses: Any  # loss_interceptor.Losses, empty unless datagrams are to be lost on purpose
+    links: Any  # link.Links, empty on real sockets
+    idle: np.ndarray  # IDLE[1]
+    cycle: np.ndarray  # DUTY_CYCLE[1]
+
+
+def make_receiver_state(
+    counters: np.ndarray,
+    cycle: np.ndarray,
+    *,
+    images: int = 1024,
+    endpoints: int = 1024,
+    session_limit: int = (1 << 31) - 1,
+    liveness_timeout_ns: int = 10_000_000_000,
+    idle_state: np.ndarray | None = None,
+    links: Any = None,
+    losses: Losses = NO_LOSSES,
+) -> ReceiverState:
+    """Blank state for a receiver; pages that are never used cost nothing."""
+    agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
+    agent[0].session_limit = session_limit
+    agent[0].liveness_timeout_ns = liveness_timeout_ns
+    records, words = make_images(images)
+    endpoint_records, endpoint_words = make_receive_endpoints(endpoints)
+    return ReceiverState(
+        agent=agent,
+        images=records,
+        words=words,
+        connections=make_connections(images),
+        reasons=np.zeros((images, error.TEXT_LENGTH_MAX), dtype=np.uint8),
+        endpoints=endpoint_records,
+        endpoint_words=endpoint_words,
+        active=np.zeros(images, dtype=np.int64),
+        polled=np.zeros(endpoints, dtype=np.int64),
+        interests=make_stream_map(endpoints),
+        wanted=make_stream_map(images),
+        # The unwanted get one half; images, set-ups, creations and cool-downs share the other.
+        sessions=make_stream_map(4 * images),
+        pending=np.zeros(PENDING_SETUPS_MAX, dtype=PENDING_SETUP).view(np.recarray),
+        cooling=make_cooling(images),
+        counters=counters,
+        commands=handoff.make_queue(),
+        events=handoff.make_queue(images + endpoints + CREATIONS_MAX),
+        record=handoff.make_record(),
+        scratch=np.zeros(SCRATCH_LENGTH, dtype=np.uint8),
+        inbox=transport.make_receive_batch(RECEIVE_SLOTS, DATA_SLOT_LENGTH),
+        losses=losses,
+        links=link.NO_LINKS if links is None else links,
+        idle=idle.make_idle() if idle_state is None else idle_state,
+        cycle=cycle,
+    )

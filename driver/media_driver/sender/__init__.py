@@ -1,0 +1,1 @@
+"""The sender: SETUP, data, heartbeats and retransmits; flow control and NAK handling."""

@@ -1,0 +1,188 @@
+"""Where a multi-destination channel sends to: one row of destinations for each send endpoint.
+
+    MANUAL    clients add and remove them; they never go by themselves, and a name that no status
+              message comes from is looked up again
+    DYNAMIC   whoever sends a status message is one, until 5 s pass without another
+
+A destination is known by its address until its first status message, then by its receiver's id and
+port, so that a receiver keeps its place when it is seen from another address. One without an
+address (its name could not be resolved yet) keeps its place too, but nothing is sent there. The
+first `destinations_count` records of a row are in use. Source: spec 4.9, Aeron 1.53.
+"""
+
+import numpy as np
+
+from windtunnel.driver.base.system import NS_PER_SECOND
+from windtunnel.driver.channel import socket_address
+from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+
+MANUAL = 1
+DYNAMIC = 2
+
+DESTINATIONS_MAX = 256
+"""Of one channel. Aeron has no bound; ours keeps forged status messages from making the sender
+shout at everybody. The conductor refuses a manual one beyond it."""
+TIMEOUT_NS = 5 * NS_PER_SECOND
+"""Without a status message. Source: Aeron 1.53, not configurable."""
+
+NULL_REGISTRATION_ID = -1
+NOT_FOUND = -1
+
+DESTINATION = np.dtype(
+    [
+        ("registration_id", "i8"),  # of the command that added it; NULL for a dynamic one
+        ("has_receiver_id", "i8"),
+        ("receiver_id", "i8"),
+        ("last_activity_ns", "i8"),
+        ("name_length", "i8"),  # 0: no address yet
+        ("name", "u1", (NAME_LENGTH_MAX,)),
+        ("pad", "u1", (4,)),
+    ]
+)
+
+
+def make_destinations(endpoints: int) -> np.recarray:
+    """Blank rows, DESTINATION[endpoints * DESTINATIONS_MAX]."""
+    return np.zeros(endpoints * DESTINATIONS_MAX, dtype=DESTINATION).view(np.recarray)
+
+
+@kernel
+def _publish_count(endpoint, values):
+    if endpoint.destinations_id >= 0:
+        counters.set_release(values, endpoint.destinations_id, endpoint.destinations_count)
+
+
+@kernel
+def _is_same_port(rec, name):
+    return socket_address.port_of(rec.name) == socket_address.port_of(name)
+
+
+@kernel
+def _matches(rec, receiver_id, name, name_length):
+    if rec.has_receiver_id:
+        return rec.receiver_id == receiver_id and _is_same_port(rec, name)
+    return socket_address.same(rec.name, rec.name_length, name, name_length)
+
+
+@kernel
+def find(endpoints, destinations, slot, receiver_id, name, name_length):
+    """The record of the receiver that speaks from `name`, or NOT_FOUND."""
+    first = slot * DESTINATIONS_MAX
+    for index in range(first, first + endpoints[slot].destinations_count):
+        if _matches(destinations[index], receiver_id, name, name_length):
+            return index
+    return NOT_FOUND
+
+
+@kernel
+def add(endpoints, destinations, slot, values, registration_id, name, name_length, now_ns):
+    """Append a destination. Returns its index, or NOT_FOUND when the row is full."""
+    endpoint = endpoints[slot]
+    if endpoint.destinations_count == DESTINATIONS_MAX:
+        return NOT_FOUND
+    index = slot * DESTINATIONS_MAX + endpoint.destinations_count
+    rec = destinations[index]
+    rec.registration_id = registration_id
+    rec.has_receiver_id = 0
+    rec.receiver_id = 0
+    rec.last_activity_ns = now_ns
+    rec.name_length = socket_address.copy_name(rec.name, name, name_length)
+    endpoint.destinations_count += 1
+    _publish_count(endpoint, values)
+    return index
+
+
+@kernel
+def _remove_at(endpoints, destinations, slot, index):
+    endpoint = endpoints[slot]
+    endpoint.destinations_count -= 1
+    destinations[index] = destinations[slot * DESTINATIONS_MAX + endpoint.destinations_count]
+
+
+@kernel
+def remove(endpoints, destinations, slot, values, name, name_length):
+    """Take out the youngest destination with that address; without one, one without an address."""
+    first = slot * DESTINATIONS_MAX
+    for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
+        rec = destinations[index]
+        is_blank = name_length == 0 and rec.name_length == 0
+        if is_blank or socket_address.same(rec.name, rec.name_length, name, name_length):
+            _remove_at(endpoints, destinations, slot, index)
+            _publish_count(endpoints[slot], values)
+            return
+
+
+@kernel
+def remove_by_id(endpoints, destinations, slot, values, registration_id):
+    """Take out the destination that a command added."""
+    first = slot * DESTINATIONS_MAX
+    for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
+        if destinations[index].registration_id == registration_id:
+            _remove_at(endpoints, destinations, slot, index)
+            _publish_count(endpoints[slot], values)
+            return
+
+
+@kernel
+def change_address(endpoints, destinations, slot, registration_id, name, name_length):
+    """A name means another address now."""
+    first = slot * DESTINATIONS_MAX
+    for index in range(first, first + endpoints[slot].destinations_count):
+        rec = destinations[index]
+        if rec.registration_id == registration_id:
+            rec.name_length = socket_address.copy_name(rec.name, name, name_length)
+
+
+@kernel
+def on_status(endpoints, destinations, slot, values, receiver_id, name, name_length, now_ns):
+    """A valid status message came: its sender is alive, and in DYNAMIC mode a destination."""
+    index = find(endpoints, destinations, slot, receiver_id, name, name_length)
+    is_new = index == NOT_FOUND
+    if is_new:
+        is_addressable = socket_address.is_name(name, name_length)
+        if endpoints[slot].destinations_mode != DYNAMIC or not is_addressable:
+            return
+        index = add(
+            endpoints, destinations, slot, values, NULL_REGISTRATION_ID, name, name_length, now_ns
+        )
+        if index == NOT_FOUND:
+            return
+    rec = destinations[index]
+    rec.has_receiver_id = 1
+    rec.receiver_id = receiver_id
+    rec.last_activity_ns = now_ns
+
+
+@kernel
+def is_silent(rec, now_ns):
+    """Whether no status message has come from a destination for too long."""
+    return now_ns - rec.last_activity_ns > TIMEOUT_NS
+
+
+@kernel
+def expire(endpoints, destinations, slot, values, now_ns):
+    """Take out the DYNAMIC destinations that are silent."""
+    index = slot * DESTINATIONS_MAX
+    while index < slot * DESTINATIONS_MAX + endpoints[slot].destinations_count:
+        if is_silent(destinations[index], now_ns):
+            _remove_at(endpoints, destinations, slot, index)
+            _publish_count(endpoints[slot], values)
+        else:
+            index += 1
+
+
+@kernel
+def next_silent(endpoints, destinations, slot, after, now_ns):
+    """The next silent destination of a MANUAL row behind record `after`, or NOT_FOUND.
+
+    Begin with `after` at the row's first record minus one. What is found counts as heard of now, so
+    that it is reported once every 5 s.
+    """
+    first = slot * DESTINATIONS_MAX
+    for index in range(max(after + 1, first), first + endpoints[slot].destinations_count):
+        if is_silent(destinations[index], now_ns):
+            destinations[index].last_activity_ns = now_ns
+            return index
+    return NOT_FOUND

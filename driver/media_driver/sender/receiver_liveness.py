@@ -1,0 +1,88 @@
+"""Who listens: the receivers that a publication has heard of lately, by the ids they go by.
+
+Each publication has a row of RECEIVERS_MAX records, of which the first `count` are in use. A
+receiver is live until no status message came from it for the connection time-out, or it said that
+it is done. Knows nothing of positions: how far a sender may run is `flow_control`'s matter.
+Source: spec 4.3 and 4.5, Aeron 1.53.
+"""
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import kernel
+
+RECEIVERS_MAX = 1024
+"""Of one publication. Aeron has no bound; ours keeps forged ids from eating memory. A further
+receiver replaces the one that was silent for the longest time, so that a publication stays
+connected while any receiver sends status messages."""
+NOT_FOUND = -1
+
+RECEIVER = np.dtype(
+    [
+        ("receiver_id", "i8"),
+        ("last_status_ns", "i8"),
+    ]
+)
+
+
+def make_receivers(publications: int) -> np.recarray:
+    """Blank rows, RECEIVER[publications * RECEIVERS_MAX]."""
+    return np.zeros(publications * RECEIVERS_MAX, dtype=RECEIVER).view(np.recarray)
+
+
+@kernel
+def find(receivers, row, count, receiver_id):
+    """The record of a live receiver, or NOT_FOUND."""
+    first = row * RECEIVERS_MAX
+    for index in range(first, first + count):
+        if receivers[index].receiver_id == receiver_id:
+            return index
+    return NOT_FOUND
+
+
+@kernel
+def _longest_silent(receivers, row):
+    first = row * RECEIVERS_MAX
+    found = first
+    for index in range(first + 1, first + RECEIVERS_MAX):
+        if receivers[index].last_status_ns - receivers[found].last_status_ns < 0:
+            found = index
+    return found
+
+
+@kernel
+def on_receiver_alive(receivers, row, count, receiver_id, now_ns):
+    """Note a status message. Returns the number of live receivers."""
+    index = find(receivers, row, count, receiver_id)
+    if index == NOT_FOUND:
+        if count == RECEIVERS_MAX:
+            index = _longest_silent(receivers, row)
+        else:
+            index = row * RECEIVERS_MAX + count
+            count += 1
+        receivers[index].receiver_id = receiver_id
+    receivers[index].last_status_ns = now_ns
+    return count
+
+
+@kernel
+def on_receiver_done(receivers, row, count, receiver_id):
+    """Forget a receiver that left. Returns the number of live receivers."""
+    index = find(receivers, row, count, receiver_id)
+    if index == NOT_FOUND:
+        return count
+    receivers[index] = receivers[row * RECEIVERS_MAX + count - 1]
+    return count - 1
+
+
+@kernel
+def expire(receivers, row, count, timeout_ns, now_ns):
+    """Forget receivers that have been silent for too long. Returns the number of live receivers."""
+    first = row * RECEIVERS_MAX
+    index = first
+    while index < first + count:
+        if now_ns - receivers[index].last_status_ns >= timeout_ns:
+            count -= 1
+            receivers[index] = receivers[first + count]
+        else:
+            index += 1
+    return count

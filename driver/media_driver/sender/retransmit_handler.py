@@ -1,0 +1,98 @@
+"""Which NAK is answered, and when: resend actions with their delay and linger.
+
+An action is free, DELAYED (waiting to be sent) or LINGERING (sent, and deaf to the same request for
+a while, so that receivers that asked twice are not served twice). A unicast stream has one action,
+which a NAK for another range may take over; a group has `max_resend` of them.
+Source: spec of Aeron 1.53's retransmit handler.
+"""
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import kernel
+
+FREE = 0
+DELAYED = 1
+LINGERING = 2
+
+RESENDS_MAX = 256
+"""Largest `max-resend` that a channel may ask for."""
+
+NO_RESEND = -1
+POOL_OVERFLOW = -2
+
+RESEND = np.dtype(
+    [
+        ("state", "i8"),
+        ("term_id", "i8"),
+        ("term_offset", "i8"),
+        ("length", "i8"),
+        ("expiry_ns", "i8"),  # of the delay, or of the linger
+    ]
+)
+
+
+def make_resends(publications: int) -> np.recarray:
+    """Free actions, RESEND[publications * RESENDS_MAX]."""
+    return np.zeros(publications * RESENDS_MAX, dtype=RESEND).view(np.recarray)
+
+
+@kernel
+def clear(resends, row):
+    """Free all actions of a row: whatever lingers there belonged to another publication."""
+    first = row * RESENDS_MAX
+    for index in range(first, first + RESENDS_MAX):
+        resends[index].state = FREE
+
+
+@kernel
+def assign(resends, row, max_resend, is_group, term_id, term_offset):
+    """Choose the action for a NAK that begins at `term_offset`.
+
+    Returns: an index into `resends`; NO_RESEND when a live action already covers the start;
+             POOL_OVERFLOW when a group has no free action
+    """
+    first = row * RESENDS_MAX
+    count = max_resend if is_group else 1
+    free = NO_RESEND
+    for index in range(first, first + count):
+        rec = resends[index]
+        if rec.state == FREE:
+            if free == NO_RESEND:
+                free = index
+        elif (
+            rec.term_id == term_id and rec.term_offset <= term_offset < rec.term_offset + rec.length
+        ):
+            return NO_RESEND
+    if free != NO_RESEND:
+        return free
+    return POOL_OVERFLOW if is_group else first
+
+
+@kernel
+def start(resends, index, term_id, term_offset, length, delay_ns, linger_ns, now_ns):
+    """Put an action to work. Returns whether its range is to be resent now."""
+    rec = resends[index]
+    rec.term_id = term_id
+    rec.term_offset = term_offset
+    rec.length = length
+    if delay_ns == 0:
+        rec.state = LINGERING
+        rec.expiry_ns = now_ns + linger_ns
+        return True
+    rec.state = DELAYED
+    rec.expiry_ns = now_ns + delay_ns
+    return False
+
+
+@kernel
+def on_timeout(resends, index, linger_ns, now_ns):
+    """Move an action on when its time has come. Returns whether its range is to be resent now."""
+    rec = resends[index]
+    if rec.state == FREE or now_ns - rec.expiry_ns < 0:
+        return False
+    if rec.state == DELAYED:
+        rec.state = LINGERING
+        rec.expiry_ns = now_ns + linger_ns
+        return True
+    rec.state = FREE
+    return False

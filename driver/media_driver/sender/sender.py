@@ -1,0 +1,195 @@
+"""The sender's turn: one command, every publication once, and now and then the control sockets.
+
+`run` repeats turns inside one kernel, so that Python is entered only to start and to stop;
+`do_work` is one turn with the time as an argument, which is what tests and the simulator call.
+Source: spec 4.1, Aeron 1.53.
+"""
+
+from windtunnel.driver.base import handoff, idle, system
+from windtunnel.driver.channel import socket_address
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media import stream_map
+from windtunnel.driver.media_driver.agent import duty_cycle, slot_list, system_counters
+from windtunnel.driver.media_driver.sender import (
+    destination_tracker,
+    publication_sender,
+    retransmit_handler,
+    sender_control,
+    sender_events,
+)
+from windtunnel.driver.media_driver.sender import network_publication as publication
+from windtunnel.driver.media_driver.sender.sender_state import (
+    ADD_DESTINATION,
+    ADD_ENDPOINT,
+    ADD_PUBLICATION,
+    CHANGE_DESTINATION_ADDRESS,
+    CHANGE_ENDPOINT_ADDRESS,
+    END_PUBLICATION,
+    ENDPOINT_RELEASED,
+    NAME,
+    NAME_WORDS,
+    PUBLICATION_RELEASED,
+    REMOVE_DESTINATION,
+    REMOVE_DESTINATION_BY_ID,
+    REMOVE_ENDPOINT,
+    REMOVE_PUBLICATION,
+    RESOLVE_DESTINATION,
+)
+
+
+@kernel
+def do_work(state, now_ns):
+    """One turn.
+
+    Units:   now_ns is monotonic
+    Returns: an amount of work, 0 when there was none
+    """
+    agent = state.agent[0]
+    work_count = _on_command(state, now_ns)
+    sent_bytes = _send_all(state, now_ns)
+    short_sends = counters.get(state.counters, system_counters.SHORT_SENDS)
+    agent.turns_since_poll += 1
+    is_poll_due = (
+        sent_bytes == 0
+        or agent.turns_since_poll >= agent.poll_ratio
+        or now_ns - agent.poll_deadline_ns >= 0
+        or short_sends != agent.last_short_sends
+    )
+    if is_poll_due:
+        for index in range(agent.endpoint_count):
+            work_count += sender_control.poll(state, state.polled[index], now_ns)
+        agent.turns_since_poll = 0
+        agent.poll_deadline_ns = now_ns + agent.status_timeout_ns // 2
+        agent.last_short_sends = short_sends
+    if agent.resolution_interval_ns > 0 and now_ns - agent.resolution_deadline_ns > 0:
+        agent.resolution_deadline_ns = now_ns + agent.resolution_interval_ns
+        _report_silent_destinations(state, now_ns)
+    return work_count + sent_bytes
+
+
+@kernel
+def run(state, quantum_ns):
+    """Take turns until the quantum is over, idling in between; then the shell has its turn."""
+    began_ns = system.monotonic_ns()
+    now_ns = began_ns
+    while now_ns - began_ns < quantum_ns:
+        duty_cycle.measure(state.cycle, state.counters, now_ns)
+        work_count = do_work(state, now_ns)
+        idle.after_turn(state.idle, work_count)
+        now_ns = system.monotonic_ns()
+
+
+@kernel
+def _send_all(state, now_ns):
+    """Every publication gets a turn; a different one is first each time, so that none starves."""
+    agent = state.agent[0]
+    count = agent.publication_count
+    if count == 0:
+        return 0
+    agent.round_robin += 1
+    if agent.round_robin >= count:
+        agent.round_robin = 0
+    sent_bytes = 0
+    for step in range(count):
+        index = agent.round_robin + step
+        if index >= count:
+            index -= count
+        sent_bytes += publication_sender.take_turn(state, state.active[index], now_ns)
+    return sent_bytes
+
+
+@kernel
+def _on_command(state, now_ns):
+    if not handoff.take(state.commands, state.record):
+        return 0
+    operation, slot = state.record[0], state.record[1]
+    if operation == ADD_ENDPOINT:
+        state.polled[state.agent[0].endpoint_count] = slot
+        state.agent[0].endpoint_count += 1
+    elif operation == REMOVE_ENDPOINT:
+        slot_list.forget(state.polled, state.agent[0].endpoint_count, slot)
+        state.agent[0].endpoint_count -= 1
+        slot_list.answer(state, ENDPOINT_RELEASED, slot)
+    elif operation == ADD_PUBLICATION:
+        _add_publication(state, slot)
+    elif operation == REMOVE_PUBLICATION:
+        _remove_publication(state, slot)
+    elif operation == END_PUBLICATION:
+        state.publications[slot].is_end_of_stream = 1
+        state.publications[slot].is_revoked = state.record[2]
+    elif operation == CHANGE_ENDPOINT_ADDRESS:
+        endpoint = state.endpoints[slot]
+        if not endpoint.is_connected:
+            name, length = _name_in_command(state)
+            endpoint.name_length = socket_address.copy_name(endpoint.name, name, length)
+        counters.increment(state.counters, system_counters.RESOLUTION_CHANGES)
+    else:
+        _on_destination_command(state, operation, slot, now_ns)
+    return 1
+
+
+@kernel
+def _name_in_command(state):
+    """The name that came with a command, and its length."""
+    return state.record_bytes[8 * NAME : 8 * (NAME + NAME_WORDS)], state.record[NAME - 1]
+
+
+@kernel
+def _on_destination_command(state, operation, slot, now_ns):
+    endpoints, destinations, values = state.endpoints, state.destinations, state.counters
+    registration_id = state.record[2]
+    name, length = _name_in_command(state)
+    if operation == ADD_DESTINATION:
+        destination_tracker.add(
+            endpoints, destinations, slot, values, registration_id, name, length, now_ns
+        )
+    elif operation == REMOVE_DESTINATION:
+        destination_tracker.remove(endpoints, destinations, slot, values, name, length)
+    elif operation == REMOVE_DESTINATION_BY_ID:
+        destination_tracker.remove_by_id(endpoints, destinations, slot, values, registration_id)
+    elif operation == CHANGE_DESTINATION_ADDRESS:
+        destination_tracker.change_address(
+            endpoints, destinations, slot, registration_id, name, length
+        )
+        counters.increment(values, system_counters.RESOLUTION_CHANGES)
+
+
+@kernel
+def _report_silent_destinations(state, now_ns):
+    """Have the names looked up again of destinations that nothing was heard of for too long."""
+    for index in range(state.agent[0].endpoint_count):
+        slot = state.polled[index]
+        if state.endpoints[slot].destinations_mode != destination_tracker.MANUAL:
+            continue
+        found = slot * destination_tracker.DESTINATIONS_MAX - 1
+        for _ in range(destination_tracker.DESTINATIONS_MAX):
+            if not sender_events.has_room(state):
+                return
+            found = destination_tracker.next_silent(
+                state.endpoints, state.destinations, slot, found, now_ns
+            )
+            if found == destination_tracker.NOT_FOUND:
+                break
+            registration_id = state.destinations[found].registration_id
+            sender_events.tell(state, RESOLVE_DESTINATION, slot, registration_id, 0, 0)
+
+
+@kernel
+def _add_publication(state, slot):
+    pub = state.publications[slot]
+    retransmit_handler.clear(state.resends, slot)
+    state.active[state.agent[0].publication_count] = slot
+    state.agent[0].publication_count += 1
+    stream_map.insert(state.streams, pub.endpoint, pub.stream_id, pub.session_id, slot)
+
+
+@kernel
+def _remove_publication(state, slot):
+    pub = state.publications[slot]
+    slot_list.forget(state.active, state.agent[0].publication_count, slot)
+    state.agent[0].publication_count -= 1
+    stream_map.remove(state.streams, pub.endpoint, pub.stream_id, pub.session_id)
+    publication.set_has_receivers_release(state.words, slot, 0)
+    publication.set_has_required_receivers_release(state.words, slot, 0)
+    slot_list.answer(state, PUBLICATION_RELEASED, slot)

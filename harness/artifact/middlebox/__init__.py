@@ -1,0 +1,1 @@
+"""What the middlebox leaves in a run folder: ledger, decision log, netem readings."""

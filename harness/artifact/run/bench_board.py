@@ -1,0 +1,164 @@
+"""The board between a benchmark and one of its load generators: a record that both have mapped.
+
+    benchmark --order--> [ state | order | message_count | fault | expected | found ] <--rest-- load
+
+Every field has one writer and is an aligned eight-byte word, so that a sample never sees half of
+one. A load's own round-trip times lie in a neighbour file, one int64 each in nanoseconds, of which
+`message_count` are filled. Knows nothing of what is measured.
+"""
+
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BOARD = np.dtype(
+    [
+        ("state", "<i8"),
+        ("order", "<i8"),
+        ("message_count", "<i8"),  # sent, received or gone round, without a fault
+        ("fault", "<i8"),
+        ("expected", "<i8"),  # what a fault is about: a sequence, a length, an answer
+        ("found", "<i8"),
+        ("began_ns", "<i8"),  # of the monotonic clock: when the counted began to flow, where told
+        ("ended_ns", "<i8"),
+    ]
+)
+LATENCIES_MAX = 1 << 22
+
+
+class State(IntEnum):
+    """How far a load has got."""
+
+    STARTING = 0
+    SUBSCRIBED = 1
+    CONNECTED = 2
+    ENDED = 3
+    """No more traffic; the streams are still open."""
+    RECORDED = 4
+    """Of an archive's load: all that was sent is in the recording, which is closed."""
+    REPLAYED = 5
+    """The same: all of it came out again."""
+
+
+class Command(IntEnum):
+    """What the benchmark wants of a load."""
+
+    GO_ON = 0
+    STOP = 1
+    LEAVE = 2
+    RECORD = 3
+    REPLAY = 4
+
+
+class Fault(IntEnum):
+    """Why a load's figures are worth nothing."""
+
+    NONE = 0
+    SEQUENCE = 1
+    LENGTH = 2
+    BROKEN_FRAME = 3
+    STREAM_LOST = 4
+    OFFER_REFUSED = 5
+    CLIENT_CLOSED = 6
+    ECHO_LOST = 7
+    OUT_OF_ROOM = 8
+    TOO_LONG = 9
+    POSITION = 10
+    REPLAYED = 11
+
+
+FAULT_TEXTS = {
+    Fault.NONE: "no fault",
+    Fault.SEQUENCE: "lost or disordered: expected message {expected}, found {found}",
+    Fault.LENGTH: "expected a message of {expected} bytes, found {found}",
+    Fault.BROKEN_FRAME: "expected a frame, found a length of {found}",
+    Fault.STREAM_LOST: "the stream went away behind message {found}",
+    Fault.OFFER_REFUSED: "message {expected} was refused with code {found}",
+    Fault.CLIENT_CLOSED: "the client was closed behind message {found}",
+    Fault.ECHO_LOST: "message {expected} did not come back within {found} s",
+    Fault.OUT_OF_ROOM: "more than {expected} round trips",
+    Fault.TOO_LONG: "not done within {expected} s",
+    Fault.POSITION: "the recording should end at position {expected}, but ends at {found}",
+    Fault.REPLAYED: "{expected} messages were recorded, {found} were replayed",
+}
+assert FAULT_TEXTS.keys() == set(Fault)
+
+
+class Board:
+    """One load's record, over a file that is there already."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._record: NDArray[Any] = np.memmap(path, dtype=BOARD, mode="r+", shape=(1,))
+        self._counts: NDArray[np.int64] = self._record["message_count"]
+        self._orders: NDArray[np.int64] = self._record["order"]
+
+    @classmethod
+    def create(cls, path: Path) -> "Board":
+        """Make the file, all zeros."""
+        path.write_bytes(bytes(BOARD.itemsize))
+        return cls(path)
+
+    @property
+    def state(self) -> State:
+        return State(int(self._record["state"][0]))
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._record["state"][0] = state
+
+    @property
+    def order(self) -> Command:
+        return Command(int(self._orders[0]))
+
+    @order.setter
+    def order(self, order: Command) -> None:
+        self._orders[0] = order
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the traffic shall end; read in every turn of a load."""
+        return bool(self._orders[0])
+
+    @property
+    def message_count(self) -> int:
+        return int(self._counts[0])
+
+    @message_count.setter
+    def message_count(self, count: int) -> None:
+        self._counts[0] = count
+
+    @property
+    def fault(self) -> Fault:
+        return Fault(int(self._record["fault"][0]))
+
+    @property
+    def duration_ns(self) -> int:
+        """How long that took which is counted."""
+        return int(self._record["ended_ns"][0] - self._record["began_ns"][0])
+
+    def set_times(self, began_ns: int, ended_ns: int) -> None:
+        """Tell when the counted began and ended."""
+        self._record["began_ns"][0], self._record["ended_ns"][0] = began_ns, ended_ns
+
+    def set_fault(self, fault: Fault, expected: int = 0, found: int = 0) -> None:
+        """Say why the figures are worth nothing; the first fault stands."""
+        if self.fault is Fault.NONE:
+            self._record["expected"][0], self._record["found"][0] = expected, found
+            self._record["fault"][0] = fault
+
+    @property
+    def fault_text(self) -> str:
+        """The fault in words; empty while there is none."""
+        if self.fault is Fault.NONE:
+            return ""
+        numbers = {name: int(self._record[name][0]) for name in ("expected", "found")}
+        return FAULT_TEXTS[self.fault].format(**numbers)
+
+
+def latencies_file(board: Path) -> Path:
+    """Where the load of a board leaves its round-trip times."""
+    return board.with_suffix(".latencies")

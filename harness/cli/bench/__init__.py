@@ -1,0 +1,1 @@
+"""`windtunnel bench` and how its results are shown."""

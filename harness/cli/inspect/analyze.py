@@ -1,0 +1,190 @@
+"""`windtunnel analyze`: captures of Aeron traffic, and what they tell of loss and repair."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from windtunnel.reports.analysis.analyze import AnalysisOptions
+    from windtunnel.reports.analysis.output.tables import Tables
+
+EXIT_CODES = (
+    "\b\nExit codes: 0 everything was read; 1 no Aeron frame was found; 2 a partial answer, or\n"
+    "none that is sound; 3 the engine cannot run; 64 wrong command line.\n"
+)
+
+
+@click.command(
+    short_help="Tell from captures what was lost, and how it was repaired.", epilog=EXIT_CODES
+)
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option(
+    "--port", "ports", multiple=True, type=click.IntRange(1, 65_535), help="Read no other UDP port."
+)
+@click.option(
+    "--spark",
+    "on_spark",
+    is_flag=True,
+    help="On Spark: all cores here, or what spark-submit chose.",
+)
+@click.option("--master", metavar="URL", help="On this Spark: local[4], spark://host:7077, ...")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the tables there as Parquet, in place of those of an earlier run.",
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page with charts there, which opens anywhere, offline.",
+)
+@click.option(
+    "--report",
+    "into_report",
+    is_flag=True,
+    help="Of one run folder: put the page into it, and what it says into the suite's report.",
+)
+@click.option("--fates", is_flag=True, help="With --out: also a row for each frame.")
+@click.option("--messages", is_flag=True, help="Also a row for each message, with its CRC-32.")
+@click.option("--json", "as_json", is_flag=True, help="All tables as one JSON document.")
+def analyze(
+    captures: tuple[str, ...],
+    ports: tuple[int, ...],
+    on_spark: bool,
+    master: str | None,
+    out: Path | None,
+    html: Path | None,
+    into_report: bool,
+    fates: bool,
+    messages: bool,
+    as_json: bool,
+) -> int:
+    """Tell from captures what was lost, who asked for it, and how long the repair took.
+
+    CAPTURE is a file, a pattern, a folder, a run folder, or NAME=PATTERN, which names where all
+    these were captured; pcap and pcapng, plain or gz, xz, zst. Without --spark one core reads.
+
+    \b
+      windtunnel analyze runs/<suite>/<run> --report
+      windtunnel analyze pub='pub/*.pcap.gz' sub='sub/*.pcap.gz' --port 24325
+      windtunnel analyze big.pcap --spark --out tables --html report.html
+    """
+    if fates and out is None:
+        raise click.UsageError("--fates needs --out: the table is as long as the captures")
+    if into_report and not (len(captures) == 1 and RunDir(Path(captures[0])).manifest.is_file()):
+        raise click.UsageError("--report needs one run folder, and nothing else to read")
+    with _failures():
+        from windtunnel.harness.artifact.regular_file import real_path
+        from windtunnel.reports.analysis.analyze import AnalysisOptions
+
+        wanted = AnalysisOptions(
+            messages=messages, fates_to=out / "fates" if fates and out else None
+        )
+        tables = _analyze(captures, ports, wanted, on_spark or master is not None, master)
+        _write(tables, out, html, RunDir(real_path(Path(captures[0]))) if into_report else None)
+    if as_json:
+        click.echo(json.dumps(_document(tables)))
+    else:
+        _tell(tables)
+    if tables.is_partial:
+        return exit_code.INCONCLUSIVE
+    return exit_code.OK if sum(tables.captures["frames"].to_pylist()) else exit_code.NOTHING
+
+
+def _write(tables: "Tables", out: Path | None, html: Path | None, run: RunDir | None) -> None:
+    from windtunnel.harness.artifact.regular_file import real_path
+    from windtunnel.reports.analysis.output.page import write_capture_page
+    from windtunnel.reports.analysis.output.run_page import write_run_analysis
+    from windtunnel.reports.analysis.output.tables import write_tables
+
+    try:
+        if out is not None:
+            write_tables(tables, out)
+        if html is not None:
+            write_capture_page(tables, real_path(html.parent) / html.name)
+        if run is not None:
+            write_run_analysis(tables, run)
+    except OSError as error:
+        text = f"{error.filename or out or html}: {error.strerror or error}"
+        raise Failure(text, exit_code.HARNESS) from error
+
+
+def _analyze(
+    captures: tuple[str, ...],
+    ports: tuple[int, ...],
+    wanted: "AnalysisOptions",
+    on_spark: bool,
+    master: str | None,
+) -> "Tables":
+    from windtunnel.reports.analysis.analyze import READINGS, analyze
+    from windtunnel.reports.analysis.reading.capture_files import find_captures
+
+    if on_spark:
+        from windtunnel.reports.analysis.engines.spark.spark_engine import start_session
+
+        find_captures(list(captures))
+        session = start_session(master, {"spark.log.level": "ERROR", "spark.ui.enabled": "false"})
+        try:
+            return analyze(captures, ports=ports, wanted=wanted, spark=session)
+        finally:
+            session.stop()
+    total = READINGS * sum(each.length for each in find_captures(list(captures)))
+    with _progress(total) as advance:
+        return analyze(captures, ports=ports, wanted=wanted, on_progress=advance)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """What a user or a machine does wrong becomes one line."""
+    try:
+        from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError
+        from windtunnel.reports.analysis.reading.capture_files import CapturePathError
+    except ImportError as error:
+        text = f"{error}; the analysis needs Arrow: install windtunnel[spark]"
+        raise Failure(text, exit_code.HARNESS) from error
+    try:
+        yield
+    except CapturePathError as error:
+        raise Failure(str(error), exit_code.USAGE) from error
+    except EngineError as error:
+        raise Failure(str(error), exit_code.HARNESS) from error
+
+
+@contextmanager
+def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr where a person looks on; compressed files are longer than it knows."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading", total=total_bytes)
+        yield lambda count: progress.update(task, advance=count)
+
+
+def _tell(tables: "Tables") -> None:
+    from windtunnel.harness.cli.render.table import echo
+    from windtunnel.reports.analysis.output.summary import summary_lines
+
+    for line in summary_lines(tables):
+        echo(line)
+
+
+def _document(tables: "Tables") -> dict[str, Any]:
+    return {
+        "schema": "windtunnel-analyze/1",
+        "is_partial": tables.is_partial,
+        "problems": tables.problems,
+        **{name: table.to_pylist() for name, table in tables.named().items()},
+    }

@@ -1,0 +1,108 @@
+"""`windtunnel stat`: all counters of a driver, as Aeron's AeronStat shows them."""
+
+import re
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windtunnel.harness.cli.inspect.look import (
+    EXIT_CODES,
+    How,
+    directory_or_default,
+    driver_document,
+    heading,
+    live_options,
+    pattern,
+    show,
+)
+from windtunnel.harness.cli.render.table import Column, View
+
+if TYPE_CHECKING:
+    from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+    from windtunnel.harness.inspect.counter_filter import CounterFilter
+
+COLUMNS = (Column("id", True), Column("value", True), Column("label"))
+
+
+@click.command(short_help="Show a driver's counters, live.", epilog=EXIT_CODES)
+@live_options
+@click.option("--type", "type_", callback=pattern, metavar="REGEX", help="Type id of a counter.")
+@click.option(
+    "--identity",
+    callback=pattern,
+    metavar="REGEX",
+    help="Id of a system counter, registration id of a stream's counter.",
+)
+@click.option("--session", callback=pattern, metavar="REGEX", help="Session id of a stream.")
+@click.option("--stream", callback=pattern, metavar="REGEX", help="Stream id of a stream.")
+@click.option(
+    "--channel", callback=pattern, metavar="REGEX", help="Channel of a stream or an endpoint."
+)
+@click.option("--nonzero", is_flag=True, help="Leave out counters that are 0.")
+def stat(
+    directory: Path | None,
+    as_json: bool,
+    once: bool,
+    interval_s: float,
+    type_: re.Pattern[str] | None,
+    identity: re.Pattern[str] | None,
+    session: re.Pattern[str] | None,
+    stream: re.Pattern[str] | None,
+    channel: re.Pattern[str] | None,
+    nonzero: bool,
+) -> int:
+    """Show the counters of the driver, of real Aeron or ours.
+
+    A REGEX need only be found somewhere in the number or text; put ^ and $ around it for all of
+    it. As with Aeron's AeronStat a filter says nothing about counters that have no such thing:
+    --session leaves the system counters in, and --type '[1-9]' takes them out.
+
+    \b
+      windtunnel stat                                    live, until Ctrl-C
+      windtunnel stat --type '^[1-9]' --session '^77$'   one session's positions
+      windtunnel stat --json | jq '.counters[] | select(.type_id == 5) | .value'
+    """
+    from windtunnel.harness.inspect.counter_filter import CounterFilter
+
+    where = directory_or_default(directory)
+    wanted = CounterFilter(type_, identity, session, stream, channel)
+    how = How(as_json, once, interval_s)
+    return show(lambda: _look(where, wanted, nonzero), how)
+
+
+def _look(directory: Path, wanted: "CounterFilter", nonzero: bool) -> View:
+    from windtunnel.harness.inspect.aeron_dir import read_driver
+    from windtunnel.harness.inspect.driver_state import driver_state
+
+    cnc = read_driver(directory)
+    state = driver_state(cnc, time.time_ns() // 1_000_000)
+    counters = [
+        each for each in cnc.counters() if wanted.passes(each) and (each.final_value or not nonzero)
+    ]
+    return View(
+        heading=heading(directory, state),
+        columns=COLUMNS,
+        rows=[(str(each.counter_id), f"{each.final_value:,}", each.label) for each in counters],
+        document={
+            "schema": "windtunnel-stat/1",
+            "driver": driver_document(directory, state),
+            "counters": [_document(each) for each in counters],
+        },
+        keys=[(each.counter_id, each.registration_id) for each in counters],
+    )
+
+
+def _document(counter: "CounterFacts") -> dict[str, Any]:
+    from windtunnel.harness.dissect.driver_files import counter_key
+
+    document = asdict(counter)
+    document["value"] = document.pop("final_value")
+    if counter.type_id in counter_key.OF_A_STREAM:
+        session_id, stream_id = counter_key.session_and_stream(counter)
+        document |= {"session_id": session_id, "stream_id": stream_id}
+    if counter.type_id in counter_key.OF_A_STREAM | counter_key.OF_AN_ENDPOINT:
+        document["channel"] = counter_key.channel(counter)
+    return document

@@ -1,0 +1,76 @@
+"""`windtunnel streams`: the positions of each stream, as Aeron's StreamStat shows them."""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from windtunnel.harness.cli.inspect.look import (
+    EXIT_CODES,
+    How,
+    directory_or_default,
+    driver_document,
+    heading,
+    live_options,
+    show,
+)
+from windtunnel.harness.cli.render.table import Column, View
+
+COLUMNS = (
+    Column("session", True),
+    Column("stream", True),
+    Column("counter"),
+    Column("registration", True),
+    Column("value", True),
+    Column("channel"),
+)
+
+
+@click.command(short_help="Show the positions of each stream, live.", epilog=EXIT_CODES)
+@live_options
+def streams(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
+    """Show each stream of the driver with its counters: pub-pos, snd-pos, rcv-hwm and the others.
+
+    A driver that sends and receives the same stream shows both ends, by their channels.
+
+    \b
+      windtunnel streams
+      windtunnel streams --once | grep rcv-pos
+      windtunnel streams --json | jq '.streams[] | {session_id, counters}'
+    """
+    where = directory_or_default(directory)
+    return show(lambda: _look(where), How(as_json, once, interval_s))
+
+
+def _look(directory: Path) -> View:
+    from windtunnel.harness.inspect.aeron_dir import read_driver
+    from windtunnel.harness.inspect.driver_state import driver_state
+    from windtunnel.harness.inspect.streams import streams as grouped
+
+    cnc = read_driver(directory)
+    state = driver_state(cnc, time.time_ns() // 1_000_000)
+    found = grouped(cnc.counters())
+    rows = [(stream, counter) for stream in found for counter in stream.counters]
+    return View(
+        heading=heading(directory, state),
+        columns=COLUMNS,
+        rows=[
+            (
+                str(stream.session_id),
+                str(stream.stream_id),
+                counter.name,
+                str(counter.registration_id),
+                f"{counter.value:,}",
+                stream.channel,
+            )
+            for stream, counter in rows
+        ],
+        document={
+            "schema": "windtunnel-streams/1",
+            "driver": driver_document(directory, state),
+            "streams": [asdict(each) for each in found],
+        },
+        closing=f"{len(found)} streams",
+        keys=[(counter.registration_id, counter.name, stream.channel) for stream, counter in rows],
+    )

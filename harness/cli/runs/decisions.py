@@ -1,0 +1,114 @@
+"""`windtunnel decisions`: the middlebox's decision log as JSON lines.
+
+    {"time_ns": 17..., "action": "drop", "link": "a->b", "frame_type": "DATA", "attempt": 1, ...}
+
+One line a decision, in the order they were taken. Two runs with the same seed are compared with
+`--key`, which leaves out what depends on time and on a driver's random choices.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from windtunnel.harness.artifact.records import Records
+
+KEY_FIELDS = ("action", "link", "frame_type", "stream_id", "position", "attempt", "rule")
+"""Fields that the seed alone decides, for the first passage of frames that have a position."""
+
+
+@click.command(short_help="Print the middlebox's decision log as JSON lines.")
+@click.argument("run_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--key",
+    is_flag=True,
+    help="Only what the seed alone decides, sorted: equal for two runs with equal seeds.",
+)
+def decisions(run_dir: Path, key: bool) -> None:
+    """Print the decision log of RUN_DIR as JSON lines.
+
+    One line for each frame that the middlebox did not simply pass on: action, link, frame type,
+    rule, session, stream, term id, term offset, position, attempt. Counting them:
+
+    \b
+      windtunnel decisions RUN_DIR | jq -r .action | sort | uniq -c
+      diff <(windtunnel decisions --key RUN_1) <(windtunnel decisions --key RUN_2)
+    """
+    from windtunnel.harness.artifact.middlebox.decision import read_decisions
+    from windtunnel.harness.artifact.regular_file import untrusted_folder
+    from windtunnel.harness.artifact.run_dir import RunDir
+
+    run = RunDir(untrusted_folder(run_dir))
+    records = read_decisions(run.decisions)
+    if records is None:
+        text = f"{run.decisions}: there is no decision log in this folder"
+        raise Failure(text, exit_code.INCONCLUSIVE)
+    try:
+        rules, links = rule_ids(run.case), link_names(run.case)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Failure(
+            f"{run.case}: cannot be understood: {error}", exit_code.INCONCLUSIVE
+        ) from error
+    rows = [as_row(record, rules, links) for record in records]
+    if key:
+        # Time decides how often a position is sent again, and in which order frames without a
+        # position appear; what happens to a frame's first passage is the seed's alone.
+        exact = [row for row in rows if not row["timing_sensitive"] and row["attempt"] == 1]
+        rows = [{name: row[name] for name in KEY_FIELDS} for row in exact]
+        rows.sort(key=_by_frame)
+    for row in rows:
+        click.echo(json.dumps(row))
+
+
+def _by_frame(row: dict[str, Any]) -> tuple[str, int, int, int]:
+    return str(row["rule"]), row["stream_id"], row["position"], row["attempt"]
+
+
+def rule_ids(case: Path) -> list[str]:
+    """Ids of the case's fault rules in order; empty when there is no case to read."""
+    from windtunnel.harness.artifact.documents import read_document
+
+    document = read_document(case) or {}
+    return [str(rule.get("id", index)) for index, rule in enumerate(document.get("faults", []))]
+
+
+def link_names(case: Path) -> list[str]:
+    """Names of the case's link directions by code."""
+    from windtunnel.harness.artifact.middlebox.decision import LINKS
+    from windtunnel.harness.artifact.documents import read_document
+
+    document = read_document(case) or {}
+    ends = [link["between"] for link in document.get("links", [])]
+    names = [f"{a}->{b}" for first, second in ends for a, b in ((first, second), (second, first))]
+    return names or list(LINKS)
+
+
+def as_row(record: "Records", rules: list[str], links: list[str]) -> dict[str, Any]:
+    """One decision in words and plain numbers."""
+    from windtunnel.harness.artifact.middlebox.decision import ACTIONS
+    from windtunnel.harness.artifact.middlebox.frame_class import NAMES
+
+    action, link, frame_type = (int(record[name]) for name in ("action", "link", "frame_type"))
+    rule = int(record["rule"])
+    return {
+        "time_ns": int(record["time_ns"]),
+        "action": ACTIONS.get(action, str(action)),
+        "link": links[link] if link < len(links) else str(link),
+        "frame_type": NAMES.get(frame_type, str(frame_type)),
+        "rule": rules[rule] if rule < len(rules) else rule,
+        "session_id": int(record["session_id"]),
+        "stream_id": int(record["stream_id"]),
+        "term_id": int(record["term_id"]),
+        "term_offset": int(record["term_offset"]),
+        "frame_length": int(record["frame_length"]),
+        "position": int(record["position"]),
+        "attempt": int(record["attempt"]),
+        "flags": int(record["flags"]),
+        "delay_ns": int(record["delay_ns"]),
+        "detail": int(record["detail"]),
+        "timing_sensitive": bool(record["timing_sensitive"]),
+    }

@@ -1,0 +1,32 @@
+"""`windtunnel report`: draw a suite's report again."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+
+@click.command(short_help="Write a suite's HTML report again.")
+@click.argument("suite_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def report(suite_dir: Path) -> None:
+    """Write the HTML report of SUITE_DIR again, from what its run folders hold.
+
+    SUITE_DIR may also be a single run folder: then a page of that run alone is written into it; or
+    a matrix folder: then its page, and the reports of its pairs.
+    """
+    from windtunnel.harness.artifact.regular_file import untrusted_folder
+    from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir
+    from windtunnel.harness.cli.failure import one_line
+    from windtunnel.harness.cli.render.table import echo
+    from windtunnel.reports.matrix_page import write_matrix_page
+    from windtunnel.reports.page import write_run_report, write_suite_report
+
+    folder = untrusted_folder(suite_dir)
+    write: Callable[[Path], Path] = write_suite_report
+    if os.path.lexists(RunDir(folder).manifest):
+        write = write_run_report
+    elif os.path.lexists(MatrixDir(folder).document):
+        write = write_matrix_page
+    with one_line():
+        echo(str(write(folder)))

@@ -1,0 +1,1 @@
+"""The files of an Aeron archive: catalog, segment files."""

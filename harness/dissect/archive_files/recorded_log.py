@@ -1,0 +1,76 @@
+"""A recording's segment file beside the log that was to be recorded: the first byte that is wrong.
+
+    expected  | DATA | DATA | DATA | PAD - - - - |        every frame, computed from the plan
+    file      | DATA | DATA | DATA | PAD 0 0 0 0 | ...    its bytes, at position minus base
+
+Headers are compared whole, payload byte by byte; what lies behind the header of a PAD, and between
+the end of a frame and the next, belongs to nobody. Refuses to know files and recordings.
+"""
+
+from typing import Any
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.dissect.frames.bytes_at import i32_le, i64_le, u16_le
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
+
+SESSION_ID, STREAM_ID, INITIAL_TERM_ID, TERM_LENGTH = range(4)
+"""What one stream's headers have in common, by place in an array."""
+IDENTITY_LENGTH = 4
+
+_PAD, _HEADER = PAD, DATA_HEADER_LENGTH
+_TERM_MASK = 0xFFFFFFFF
+
+
+@allocating_kernel
+def _wrong_in_header(buf: Any, at: int, frame: Any, identity: Any) -> int:
+    """Offset of the first field of a header that is wrong, or -1."""
+    position = frame["position"]
+    term_id = identity[INITIAL_TERM_ID] + position // identity[TERM_LENGTH]
+    if i32_le(buf, at) != frame["frame_length"]:
+        return 0
+    if buf[at + 4] != 0:
+        return 4
+    if buf[at + 5] != frame["flags"]:
+        return 5
+    if u16_le(buf, at + 6) != frame["frame_type"]:
+        return 6
+    if i32_le(buf, at + 8) != position % identity[TERM_LENGTH]:
+        return 8
+    if i32_le(buf, at + 12) != identity[SESSION_ID]:
+        return 12
+    if i32_le(buf, at + 16) != identity[STREAM_ID]:
+        return 16
+    if i32_le(buf, at + 20) & _TERM_MASK != term_id & _TERM_MASK:
+        return 20
+    return -1 if i64_le(buf, at + 24) == 0 else 24
+
+
+@allocating_kernel
+def first_wrong_frame(
+    buf: Any, base: int, frames: Any, payload: Any, identity: Any
+) -> tuple[int, int]:
+    """The first of some frames that a segment file does not hold as it should.
+
+    Shapes:  buf uint8[n], from position `base` on; frames EXPECTED_FRAME[m], all of them at or
+             behind `base`; payload uint8[p], repeated; identity int64[4]
+    Returns: (frame, byte within it), or (-1, -1); of a frame that the file cuts off, where it ends
+    """
+    period = len(payload)
+    for index in range(len(frames)):
+        frame = frames[index]
+        at = frame["position"] - base
+        length = _HEADER if frame["frame_type"] == _PAD else frame["frame_length"]
+        if at + length > len(buf):
+            return index, max(0, len(buf) - at)
+        wrong = _wrong_in_header(buf, at, frame, identity)
+        if wrong >= 0:
+            return index, wrong
+        source = frame["payload_start"] % period
+        for byte in range(_HEADER, length):
+            if buf[at + byte] != payload[source]:
+                return index, byte
+            source += 1
+            if source == period:
+                source = 0
+    return -1, -1

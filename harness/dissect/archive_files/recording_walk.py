@@ -1,0 +1,154 @@
+"""The frames of a recording's segment file, window by window, as rows.
+
+    file      | 0 0 0 | DATA | DATA | PAD (header) 0 0 0 0 | DATA | 0 0 0 0 0
+    position          ^ start                                     ^ end: no length, or the stop
+    window              [ - - - - - - - - ] [ - - - - - - - - ]
+
+A frame's term and offset follow from its position, and must be what it says. The field of the
+session may hold the frame's checksum instead, as an archive that keeps checksums writes it: it is
+taken for one if the bytes prove it. Of padding only the header is there. Knows nothing of messages.
+Source: specification of the archive, 4.3 and 4.4.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
+from windtunnel.harness.dissect.frames.bytes_at import i32_le, i64_le, u16_le
+from windtunnel.harness.dissect.frames.crc32 import crc32
+
+RECORDED = np.dtype(
+    [
+        ("position", "<i8"),
+        ("reserved_value", "<i8"),
+        ("payload_crc32", "<i8"),  # of DATA
+        ("frame_type", "<i4"),
+        ("flags", "<i4"),
+        ("frame_length", "<i4"),
+        ("session_id", "<i4"),  # or the checksum
+        ("stream_id", "<i4"),
+        ("term_id", "<i4"),
+        ("term_offset", "<i4"),
+        ("checksum", "<i4"),  # NO_CHECKSUM, CRC32, CRC32C
+    ]
+)
+SEGMENT = np.dtype(
+    [
+        ("position", "<i8"),  # of the window's first byte, later of the next frame
+        ("end", "<i8"),  # no frame begins here or further
+        ("initial_term_id", "<i8"),
+        ("term_length", "<i8"),
+        ("mtu", "<i8"),
+        ("stream_id", "<i8"),
+        ("session_id", "<i8"),  # the last one that was seen
+        ("count", "<i8"),  # rows written
+    ]
+)
+NO_CHECKSUM, CRC32, CRC32C = range(3)
+CHECKSUM_NAMES = (None, "CRC-32", "CRC-32C")
+
+MORE, ENDED, IMPOSSIBLE_LENGTH, NO_FRAME_TYPE, WRONG_PLACE, OTHER_STREAM = range(6)
+PROBLEMS = {
+    IMPOSSIBLE_LENGTH: "a frame has an impossible length",
+    NO_FRAME_TYPE: "what should be a frame is neither DATA nor PAD",
+    WRONG_PLACE: "a frame belongs elsewhere, by its own term and offset",
+    OTHER_STREAM: "a frame is another stream's",
+}
+_HEADER = 32
+_FIELD = 0xFFFFFFFF
+
+
+def _castagnoli() -> Any:
+    table = np.zeros(256, dtype=np.int64)
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table[byte] = value
+    return table
+
+
+_CASTAGNOLI = _castagnoli()
+
+
+@allocating_kernel
+def _crc32c(buf: Any, at: int, end: int) -> int:
+    crc = np.int64(_FIELD)
+    for index in range(at, end):
+        crc = crc >> 8 ^ _CASTAGNOLI[(crc ^ np.int64(buf[index])) & 0xFF]
+    return int(crc ^ _FIELD)
+
+
+@allocating_kernel
+def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
+    """Which checksum of the frame's bytes behind its header the field is."""
+    if crc32(buf, at + _HEADER, end - at - _HEADER) == field:
+        return CRC32
+    return CRC32C if _crc32c(buf, at + _HEADER, end) == field else NO_CHECKSUM
+
+
+@allocating_kernel
+def _fault(buf: Any, at: int, segment: Any) -> int:
+    """What forbids to take this header for that of the next frame, or MORE."""
+    length, position = i32_le(buf, at), segment["position"]
+    is_data = u16_le(buf, at + 6) == DATA
+    if not is_data and u16_le(buf, at + 6) != PAD:
+        return NO_FRAME_TYPE
+    offset = position & (segment["term_length"] - 1)
+    if length < _HEADER or offset + ((length + 31) & ~31) > segment["term_length"]:
+        return IMPOSSIBLE_LENGTH
+    if is_data and length > segment["mtu"]:
+        return IMPOSSIBLE_LENGTH
+    term = (segment["initial_term_id"] + position // segment["term_length"]) & _FIELD
+    if i32_le(buf, at + 8) != offset or i32_le(buf, at + 20) & _FIELD != term:
+        return WRONG_PLACE
+    return MORE if i32_le(buf, at + 16) == segment["stream_id"] else OTHER_STREAM
+
+
+@allocating_kernel
+def walk_segment(buf: Any, segment: Any, rows: Any) -> int:
+    """Read the frames that lie whole in a window, until rows or the recording end.
+
+    Shapes:  buf uint8[n], from `segment["position"]` on; segment a SEGMENT record, moved on; rows
+             RECORDED[m]
+    Returns: MORE if the next window begins at the new position, ENDED, or what is wrong there
+    """
+    start = segment["position"]
+    segment["count"] = 0
+    while segment["count"] < len(rows):
+        at = segment["position"] - start
+        if segment["position"] >= segment["end"]:
+            return ENDED
+        if at + _HEADER > len(buf):
+            return MORE
+        length = i32_le(buf, at)
+        if length <= 0:
+            return ENDED
+        fault = _fault(buf, at, segment)
+        if fault != MORE:
+            return fault
+        is_data = u16_le(buf, at + 6) == DATA
+        end = at + ((length + 31) & ~31)
+        if is_data and end > len(buf):
+            return MORE
+        row = rows[segment["count"]]
+        row["position"] = segment["position"]
+        row["frame_type"] = DATA if is_data else PAD
+        row["flags"] = buf[at + 5]
+        row["frame_length"] = length
+        row["term_offset"] = i32_le(buf, at + 8)
+        row["session_id"] = i32_le(buf, at + 12)
+        row["stream_id"] = i32_le(buf, at + 16)
+        row["term_id"] = i32_le(buf, at + 20)
+        row["reserved_value"] = i64_le(buf, at + 24)
+        row["checksum"] = NO_CHECKSUM
+        row["payload_crc32"] = crc32(buf, at + _HEADER, length - _HEADER) if is_data else 0
+        if is_data and row["session_id"] != segment["session_id"]:
+            row["checksum"] = _checksum_of(buf, at, end, row["session_id"] & _FIELD)
+            if row["checksum"] == NO_CHECKSUM:
+                segment["session_id"] = row["session_id"]
+        segment["count"] += 1
+        segment["position"] += end - at
+    return MORE

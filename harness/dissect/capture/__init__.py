@@ -1,0 +1,1 @@
+"""Capture files of any size: pcap and pcapng, link layers, IP, UDP, reassembly."""

@@ -1,0 +1,285 @@
+"""Where the records of a capture begin and end, in a window of its bytes, for kernels.
+
+    window   ...| header | packet | header | packet | header | pack      `limit`: more to be read
+                ^ at                                                     or the end of the file
+
+A record is believed by its header alone while one follows the other. Where the chain is broken, or
+where reading begins in the middle of a file, a record is believed only if a chain of plausible
+headers leads away from it that is longer than any packet, and if it does not lie within a packet:
+somebody may send a capture over Aeron.
+
+Knows nothing of what packets hold.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.dissect.capture.capture_format import (
+    BLOCK_LENGTH_MAX,
+    BYTE_ORDER_MAGIC,
+    PCAP,
+    PCAP_RECORD_HEADER_LENGTH,
+    RECORD_LENGTH_MAX,
+    SECTION_HEADER,
+)
+from windtunnel.harness.dissect.frames.bytes_at import (
+    i64_be,
+    i64_le,
+    u16_be,
+    u16_le,
+    u32_be,
+    u32_le,
+)
+
+WINDOW = np.dtype(
+    [
+        ("kind", "<i8"),  # of the format
+        ("big_endian", "<i8"),  # of the pcap file, or of the pcapng section being read
+        ("fraction_ns", "<i8"),
+        ("link_type", "<i8"),
+        ("near_s", "<i8"),  # a time of the capture, seconds; negative when none is known yet
+        ("first", "<i8"),  # offset in the file of its first record
+        ("interface_count", "<i8"),  # of the pcapng section being read
+        ("base", "<i8"),  # offset in the file of the window's first byte
+        ("at", "<i8"),  # next byte to be read, in the window
+        ("limit", "<i8"),  # bytes in the window
+        ("is_eof", "<i8"),  # nothing follows in the file
+        ("stop", "<i8"),  # offset in the file from which on records are another reader's
+        ("until", "<i8"),  # offset in the file of where a search ends
+        ("steps", "<i8"),  # headers that a search may still look at
+    ]
+)
+"""What a reader knows between two calls."""
+
+SHORT = -1
+"""Fewer bytes than a record's header."""
+IMPLAUSIBLE = -2
+NOT_FOUND, FOUND, MORE = 0, 1, 2
+
+CHAIN_LENGTH = 66_560
+"""Longer than any IP packet with its headers, hence than any chain within one."""
+TORN_CHAIN_COUNT = 2
+"""Headers that are believed at the end of a file which ends within a record."""
+DISTANCE_MAX_S = 100_000_000
+"""Three years; records of a pcap file whose times are further apart are damaged."""
+
+INTERFACE_BLOCK, PACKET_BLOCK, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
+BLOCK_LENGTH_MIN = 12
+_KNOWN_BLOCKS = (1, 2, 3, 4, 5, 6, 9, 10, 0xBAD, 0x40000BAD, SECTION_HEADER)
+_OPTION_RESOLUTION, _OPTION_OFFSET = 9, 14
+
+
+@allocating_kernel
+def u16(buf: Any, at: int, big_endian: int) -> int:
+    return u16_be(buf, at) if big_endian else u16_le(buf, at)
+
+
+@allocating_kernel
+def u32(buf: Any, at: int, big_endian: int) -> int:
+    return u32_be(buf, at) if big_endian else u32_le(buf, at)
+
+
+@allocating_kernel
+def i64(buf: Any, at: int, big_endian: int) -> int:
+    return i64_be(buf, at) if big_endian else i64_le(buf, at)
+
+
+@allocating_kernel
+def _pcap_length(buf: Any, at: int, limit: int, window: Any) -> int:
+    if limit - at < PCAP_RECORD_HEADER_LENGTH:
+        return SHORT
+    big_endian = window["big_endian"]
+    seconds = u32(buf, at, big_endian)
+    fraction = u32(buf, at + 4, big_endian)
+    captured = u32(buf, at + 8, big_endian)
+    original = u32(buf, at + 12, big_endian)
+    if captured > RECORD_LENGTH_MAX or original > RECORD_LENGTH_MAX or captured > original:
+        return IMPLAUSIBLE
+    if fraction * window["fraction_ns"] >= 1_000_000_000:
+        return IMPLAUSIBLE
+    if window["near_s"] >= 0:
+        if abs(seconds - window["near_s"]) > DISTANCE_MAX_S:
+            return IMPLAUSIBLE
+    elif seconds == 0 and original == 0:
+        return IMPLAUSIBLE
+    return PCAP_RECORD_HEADER_LENGTH + captured
+
+
+@allocating_kernel
+def section_is_big_endian(buf: Any, at: int) -> int:
+    """1 or 0 for the byte order of the section header block at `at`; negative if it has none."""
+    if u32_be(buf, at + 8) == BYTE_ORDER_MAGIC:
+        return 1
+    return 0 if u32_le(buf, at + 8) == BYTE_ORDER_MAGIC else IMPLAUSIBLE
+
+
+@allocating_kernel
+def _pcapng_length(buf: Any, at: int, limit: int, big_endian: int, known_only: bool) -> int:
+    if limit - at < BLOCK_LENGTH_MIN:
+        return SHORT
+    kind = u32(buf, at, big_endian)
+    if kind == SECTION_HEADER:
+        big_endian = section_is_big_endian(buf, at)
+        if big_endian < 0:
+            return IMPLAUSIBLE
+    elif known_only and kind not in _KNOWN_BLOCKS:
+        return IMPLAUSIBLE
+    total = u32(buf, at + 4, big_endian)
+    if total < BLOCK_LENGTH_MIN or total > BLOCK_LENGTH_MAX or total & 3:
+        return IMPLAUSIBLE
+    if at + total <= limit and u32(buf, at + total - 4, big_endian) != total:
+        return IMPLAUSIBLE
+    if kind in (ENHANCED_PACKET, PACKET_BLOCK):
+        if total < 32 or limit - at < 28:
+            return IMPLAUSIBLE if total < 32 else SHORT
+        if u32(buf, at + 20, big_endian) > total - 32:
+            return IMPLAUSIBLE
+    elif (kind == INTERFACE_BLOCK and total < 20) or (kind == SIMPLE_PACKET and total < 16):
+        return IMPLAUSIBLE
+    return total
+
+
+@allocating_kernel
+def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) -> int:
+    """Length of the record at `at`, header included, or SHORT or IMPLAUSIBLE.
+
+    The record may end beyond `limit`. `known_only` refuses pcapng blocks of unknown type.
+    """
+    if window["kind"] == PCAP:
+        return _pcap_length(buf, at, limit, window)
+    return _pcapng_length(buf, at, limit, window["big_endian"], known_only)
+
+
+@allocating_kernel
+def _leads_away(buf: Any, start: int, limit: int, window: Any) -> int:
+    """FOUND if a chain of records begins at `start`, NOT_FOUND, or MORE if the window is short."""
+    at = start
+    count = 0
+    while at - start < CHAIN_LENGTH:
+        if at == limit and window["is_eof"]:
+            return FOUND if count else NOT_FOUND
+        length = record_length(buf, at, limit, window, True)
+        window["steps"] -= 1
+        if length == IMPLAUSIBLE:
+            return NOT_FOUND
+        if length == SHORT or at + length > limit:
+            if not window["is_eof"]:
+                return MORE
+            return FOUND if count + (length != SHORT) >= TORN_CHAIN_COUNT else NOT_FOUND
+        at += length
+        count += 1
+    return FOUND
+
+
+@allocating_kernel
+def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
+    """Whether one of the records that follow the one at `at` begins at `end`."""
+    while at < end:
+        length = record_length(buf, at, limit, window, True)
+        window["steps"] -= 1
+        if length < 0:
+            return False
+        at += length
+    return bool(at == end)
+
+
+@allocating_kernel
+def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
+    """Whether a record at `at` might end behind `to`: of most bytes the length alone says no."""
+    if window["kind"] != PCAP or limit - at < PCAP_RECORD_HEADER_LENGTH:
+        return True
+    captured = u32(buf, at + 8, window["big_endian"])
+    return captured <= RECORD_LENGTH_MAX and PCAP_RECORD_HEADER_LENGTH + captured > to - at
+
+
+@allocating_kernel
+def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
+    """Where the record ends whose packet holds the one at `inner`; negative if there is none.
+
+    A capture within a packet leads away to the records of the file if it ends where the packet
+    does. Then a record before it ends there as well.
+    """
+    first = max(inner - CHAIN_LENGTH, window["first"] - window["base"], 0)
+    for at in range(first, inner):
+        window["steps"] -= 1
+        if not _may_reach(buf, at, inner, limit, window):
+            continue
+        length = record_length(buf, at, limit, window, True)
+        if length > inner - at and _is_on_chain(buf, inner, at + length, limit, window):
+            return at + length
+    return -1
+
+
+@allocating_kernel
+def find_record(buf: Any, window: Any) -> int:
+    """Move `window.at` to the next record before `window.until` that a chain of records follows.
+
+    Shapes:  buf uint8[n], n >= limit; window a WINDOW record
+    Returns: FOUND; MORE, when the window must be refilled from `at` on; NOT_FOUND, when there is
+             none, or `window.steps` are used up, which bounds what crafted bytes may cost
+    """
+    limit = window["limit"]
+    at = window["at"]
+    end = min(limit, window["until"] - window["base"])
+    while at < end and window["steps"] > 0:
+        answer = _leads_away(buf, at, limit, window)
+        if answer == MORE:
+            window["at"] = at
+            return MORE
+        if answer == FOUND:
+            outer_end = at
+            while outer_end >= 0 and window["steps"] > 0:
+                at = outer_end
+                outer_end = _end_of_outer(buf, at, limit, window)
+            window["at"] = at
+            return FOUND
+        at += 1
+    window["at"] = at
+    return NOT_FOUND if window["steps"] <= 0 or window["is_eof"] or end < limit else MORE
+
+
+@allocating_kernel
+def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: Any) -> None:
+    """Write what the interface block at `at` says into an INTERFACE record."""
+    interface["link_type"] = u16(buf, at + 8, big_endian)
+    interface["exponent"] = 6
+    interface["is_binary"] = 0
+    interface["offset_s"] = 0
+    end = at + total - 4
+    at += 16
+    while at + 4 <= end:
+        code = u16(buf, at, big_endian)
+        length = u16(buf, at + 2, big_endian)
+        if code == 0 or at + 4 + length > end:
+            break
+        if code == _OPTION_RESOLUTION and length == 1:
+            interface["exponent"] = int(buf[at + 4]) & 0x7F
+            interface["is_binary"] = int(buf[at + 4]) >> 7
+        elif code == _OPTION_OFFSET and length == 8:
+            interface["offset_s"] = i64(buf, at + 4, big_endian)
+        at += 4 + ((length + 3) & ~3)
+
+
+@allocating_kernel
+def ticks_to_ns(ticks: int, interface: Any) -> int:
+    """Epoch nanoseconds of a pcapng time; finer units are cut, not rounded."""
+    exponent = int(interface["exponent"])
+    start_ns = int(interface["offset_s"]) * 1_000_000_000
+    if interface["is_binary"]:
+        if exponent > 62:
+            return start_ns
+        fraction = ticks & ((1 << exponent) - 1)
+        seconds = ticks >> exponent
+        if exponent > 33:
+            fraction >>= exponent - 33
+            exponent = 33
+        return start_ns + seconds * 1_000_000_000 + (fraction * 1_000_000_000 >> exponent)
+    while exponent < 9:
+        ticks *= 10
+        exponent += 1
+    while exponent > 9:
+        ticks //= 10
+        exponent -= 1
+    return start_ns + ticks

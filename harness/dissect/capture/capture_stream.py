@@ -1,0 +1,297 @@
+"""A capture of any size, a window at a time: batches of rows, and counts of all that gave none.
+
+    file    |....cell 0....|....cell 1....|....cell 2....|.... 500 GB
+                 ^ a reader begins where a cell does       ^ and stops where another does
+    window       [====]    8 MiB of it, moved on
+
+At the start of each cell the next record is looked for as if nothing were known of what came
+before. So it does not matter who reads which cells: rows and counts are the same, sound file or
+damaged. Memory is bounded whatever the file is.
+"""
+
+import lzma
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.dissect.capture import capture_rows
+from windtunnel.harness.dissect.capture import capture_walk as walking
+from windtunnel.harness.dissect.capture.capture_format import (
+    HEAD_LENGTH,
+    INTERFACE,
+    INTERFACES_MAX,
+    PCAP,
+    CaptureFormat,
+    read_format,
+)
+from windtunnel.harness.dissect.capture.capture_records import (
+    CHAIN_LENGTH,
+    FOUND,
+    MORE,
+    WINDOW,
+    find_record,
+)
+from windtunnel.harness.dissect.capture.capture_rows import COUNT_NAMES
+from windtunnel.harness.dissect.capture.reassembly import PENDING, REACH, SLOT_LENGTH, SLOTS
+from windtunnel.harness.dissect.frames.wire_frame import KEEPS_CRC32, KEEPS_HASH, WIRE_FRAME
+
+CELL_LENGTH = 1 << 24
+CELL_LENGTH_MIN = 1 << 17
+"""Longer than any IP packet: no cell may lie within one record."""
+WINDOW_LENGTH = 1 << 23
+"""Twice the longest record, so that a whole one and the proof of the next always fit."""
+READ_LENGTH = 1 << 20
+"""Bytes asked for at once."""
+ROWS_A_BATCH = 1 << 16
+SEARCH_STEPS = 1 << 26
+"""Headers looked at in searches of one cell; crafted bytes can cost no more, and lose the rest."""
+NO_STOP = 1 << 62
+UNREADABLE = (EOFError, OSError, lzma.LZMAError, zlib.error)
+
+
+class SplitError(ValueError):
+    """A pcapng file has a section or interface in its middle: only one reader can read it."""
+
+
+class Readable(Protocol):
+    """What a stream needs of a file; `seek` only where reading begins in the middle."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+    def seek(self, offset: int, /) -> int: ...
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """A batch; its arrays are used again for the next one."""
+
+    rows: NDArray[Any]
+    "WIRE_FRAME, in the order of the file."
+    addresses: NDArray[Any]
+    "ADDRESS slots, which rows' `source` and `destination` point to."
+    texts: NDArray[np.uint8]
+    "What rows' `text_at` points into."
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What to read of a file."""
+
+    start: int = 0
+    "Offset of the first cell's start."
+    stop: int = NO_STOP
+    "Offset of a cell's start: records that begin there or later are not read."
+    cell_length: int = CELL_LENGTH
+    ports: tuple[int, ...] = ()
+    "UDP ports, either end; none for all."
+    keeps_hash: bool = True
+    keeps_crc32: bool = False
+    is_split: bool = False
+    "Others read other parts: pcapng sections in the middle raise SplitError."
+
+
+class CaptureStream:
+    """Reads one file once; `counts` and `problem` are final after the last batch."""
+
+    def __init__(self, file: Readable, reading: Reading) -> None:
+        """Read the file's head. Raises CaptureFormatError, or one of UNREADABLE."""
+        assert reading.start % reading.cell_length == 0
+        assert reading.stop == NO_STOP or reading.stop % reading.cell_length == 0
+        self.problem = ""
+        "Why the file could not be read to its end; empty when it could."
+        self.format: CaptureFormat
+        self._file, self._reading = file, reading
+        self._counts = np.zeros(len(COUNT_NAMES), dtype=np.int64)
+        self._buf = np.zeros(WINDOW_LENGTH, dtype=np.uint8)
+        self._window = np.zeros(1, dtype=WINDOW)[0]
+        self._walk = np.zeros(1, dtype=capture_rows.WALK)[0]
+        self._walk["keeps"] = reading.keeps_hash * KEEPS_HASH + reading.keeps_crc32 * KEEPS_CRC32
+        self._walk["may_meet_section"] = not reading.is_split
+        self._interfaces = np.zeros(INTERFACES_MAX, dtype=INTERFACE)
+        self._ports = np.array(reading.ports, dtype=np.int64)
+        rows = ROWS_A_BATCH + capture_rows.FRAMES_A_DATAGRAM_MAX
+        self._rows = np.zeros(rows, dtype=WIRE_FRAME)
+        self._addresses = np.zeros(capture_rows.ADDRESS_SLOTS, dtype=capture_rows.ADDRESS)
+        self._texts = np.zeros(capture_rows.TEXTS_LENGTH, dtype=np.uint8)
+        self._pending = np.zeros(SLOTS, dtype=PENDING)
+        self._store = np.zeros((SLOTS, SLOT_LENGTH), dtype=np.uint8)
+        self._pair = np.zeros(4, dtype=np.int64)
+        self._read_head()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Packets by what became of them, by COUNT_NAMES."""
+        return dict(zip(COUNT_NAMES, (int(each) for each in self._counts), strict=True))
+
+    @property
+    def position(self) -> int:
+        """Offset in the file up to which was read."""
+        return int(self._window["base"]) + int(self._window["at"])
+
+    def batches(self) -> Iterator[FrameRows]:
+        """All frames of this reading, in batches."""
+        reading, window = self._reading, self._window
+        cell = reading.start
+        if reading.start > self.position:
+            self._go_to(reading.start)
+            window["steps"] = SEARCH_STEPS
+            self._search(reading.start)
+        while True:
+            cell += reading.cell_length
+            window["stop"] = cell
+            yield from self._read_cell()
+            if self._is_at_end():
+                break
+            self._settle(cell)
+            if cell >= reading.stop:
+                self._walk["is_tail"] = 1
+                if not self._walk["pending"] or cell >= reading.stop + REACH:
+                    break
+            if self._is_at_end():
+                break
+        self._counts[capture_rows.PIECES_INCOMPLETE] += self._walk["pending"]
+        if self._walk["count"]:
+            yield self._batch()
+
+    def _is_at_end(self) -> bool:
+        return bool(self._window["is_eof"]) and bool(self._window["at"] >= self._window["limit"])
+
+    def _read_head(self) -> None:
+        window = self._window
+        self._refill()
+        head = self._buf[: min(HEAD_LENGTH, int(window["limit"]))].tobytes()
+        if not head and self.problem:
+            raise EOFError(self.problem)
+        self.format = read_format(head)
+        window["kind"] = self.format.kind
+        window["big_endian"] = self.format.is_big_endian
+        window["fraction_ns"] = self.format.fraction_ns
+        window["link_type"] = self.format.link_type
+        window["near_s"] = -1
+        window["until"] = NO_STOP
+        window["steps"] = SEARCH_STEPS
+        window["at"] = window["first"] = self.format.first_record
+        if self.format.kind != PCAP:
+            while walking.learn_head(self._buf, window, self._interfaces) == walking.MORE:
+                self._refill()
+            return
+        if find_record(self._buf, window) == FOUND:
+            at = int(window["at"])
+            seconds = self._buf[at : at + 4].tobytes()
+            window["near_s"] = int.from_bytes(
+                seconds, "big" if self.format.is_big_endian else "little"
+            )
+        window["at"] = self.format.first_record
+        window["steps"] = SEARCH_STEPS
+
+    def _refill(self) -> None:
+        """Move what is not read yet to the front of the window, and fill up behind it.
+
+        A packet's length of what was read stays before it: a search looks back that far.
+        """
+        window = self._window
+        limit = int(window["limit"])
+        dropped = max(0, int(window["at"]) - CHAIN_LENGTH)
+        self._buf[: limit - dropped] = self._buf[dropped:limit]
+        window["base"] += dropped
+        window["at"] -= dropped
+        limit -= dropped
+        while limit < len(self._buf) and not window["is_eof"]:
+            try:
+                read = self._file.readinto(self._buf[limit : limit + READ_LENGTH].data) or 0
+            except UNREADABLE as error:
+                self.problem = f"cannot be read behind byte {int(window['base']) + limit}: {error}"
+                read = 0
+            window["is_eof"] = read == 0
+            limit += read
+        window["limit"] = limit
+
+    def _go_to(self, offset: int) -> None:
+        """Go on at an offset that the window does not hold, with what lies before it."""
+        window = self._window
+        before = max(0, offset - CHAIN_LENGTH)
+        self._file.seek(before)
+        window["base"], window["at"], window["limit"], window["is_eof"] = before, 0, 0, 0
+        self._refill()
+        window["at"] = min(offset - before, int(window["limit"]))
+
+    def _read_cell(self) -> Iterator[FrameRows]:
+        """Read the records that begin before `window.stop`."""
+        walk, window = self._walk, self._window
+        while True:
+            # The arithmetic of hashes wraps by intent; only plain Python would warn of it.
+            with np.errstate(over="ignore"):
+                status = walking.walk_records(
+                    self._buf, window, self._interfaces, walk, self._counts, self._ports,
+                    self._rows, self._addresses, self._texts, self._pending, self._store,
+                    self._pair,
+                )  # fmt: skip
+            if status == walking.STOPPED:
+                return
+            if status == walking.FULL:
+                yield self._batch()
+            elif status == walking.MORE:
+                self._refill()
+            elif status == walking.SECTION_MET:
+                raise SplitError(
+                    f"has a pcapng section or interface block in its middle, at {self.position}"
+                )
+            else:
+                self._skip_damage(is_torn=status == walking.TORN)
+
+    def _batch(self) -> FrameRows:
+        """The rows so far; the next call of the kernel begins anew."""
+        batch = FrameRows(
+            self._rows[: int(self._walk["count"])], self._addresses.copy(), self._texts
+        )
+        self._walk["count"] = self._walk["address_count"] = self._walk["texts_used"] = 0
+        self._addresses["is_used"] = 0
+        return batch
+
+    def _search(self, start: int) -> bool:
+        """Look for the next record from `start` on, which the window holds, to its cell's end.
+
+        Returns False when there is none: then reading goes on at the end of the cell or file.
+        """
+        window, length = self._window, self._reading.cell_length
+        window["at"] = start - int(window["base"])
+        window["until"] = (start // length + 1) * length
+        while (answer := find_record(self._buf, window)) == MORE:
+            self._refill()
+        if answer == FOUND:
+            return True
+        while self.position < window["until"] and not self._is_at_end():
+            window["at"] = min(int(window["until"] - window["base"]), int(window["limit"]))
+            if window["at"] == window["limit"]:
+                self._refill()
+        return False
+
+    def _skip_damage(self, is_torn: bool) -> None:
+        """Go on with the next record behind one that is none."""
+        damaged_at = self.position
+        found = self._search(damaged_at + 1)
+        skipped = self.position - damaged_at
+        if self._walk["is_tail"]:
+            return
+        if is_torn and not found:
+            self._counts[capture_rows.TORN_BYTES] += skipped
+        else:
+            self._counts[capture_rows.DAMAGED_PLACES] += 1
+            self._counts[capture_rows.DAMAGED_BYTES] += skipped
+
+    def _settle(self, cell: int) -> None:
+        """Begin a cell: its first record is looked for, and should be the one that comes next."""
+        expected = self.position
+        self._window["steps"] = SEARCH_STEPS
+        found = self._search(cell)
+        skipped = self.position - expected
+        if self._walk["is_tail"] or skipped == 0:
+            return
+        if self._is_at_end() and not found:
+            self._counts[capture_rows.TORN_BYTES] += max(skipped, 0)
+            return
+        self._counts[capture_rows.DAMAGED_PLACES] += expected != cell
+        self._counts[capture_rows.DAMAGED_BYTES] += max(skipped, 0)

@@ -1,0 +1,303 @@
+"""Reading a capture file into rows of Aeron frames.
+
+    file header 24 | packet header 16 | packet | packet header 16 | packet | ...
+
+Microsecond and nanosecond files of either byte order. Any bytes may come in: what cannot be read is
+counted and described, never raised. Captures are read whole, by memory mapping.
+"""
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.regular_file import map_bytes
+from windtunnel.harness.dissect.capture.checksum import is_whole
+from windtunnel.harness.dissect.capture.packet import (
+    CUT,
+    IP_FRAGMENT,
+    LINK_ETHERNET,
+    LINK_TYPES,
+    address_v4,
+    address_v6,
+    ip_start,
+    is_wanted,
+    udp_payload_length,
+    udp_start,
+)
+from windtunnel.harness.dissect.frames.bytes_at import u16_be, u32_be, u32_le
+from windtunnel.harness.dissect.frames.frames import FRAME, Frames, walk
+
+FILE_HEADER_LENGTH = 24
+PACKET_HEADER_LENGTH = 16
+PACKET_LENGTH_MAX = 1 << 26
+"""A longer packet is a damaged header, not a packet."""
+
+_MAGICS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
+"""Nanoseconds in one unit of a packet header's fraction."""
+
+PACKETS, DATAGRAMS, OTHER_PORTS, NOT_UDP_COUNT, FRAGMENTS, CUT_COUNT, TORN, DAMAGED = range(8)
+_STATISTICS = 8
+_GROUP_BIT = 1 << 40
+"""Of a MAC address: a packet for a group is taken by everyone."""
+
+
+@allocating_kernel
+def _u32(buf: Any, at: int, big_endian: bool) -> int:
+    return u32_be(buf, at) if big_endian else u32_le(buf, at)
+
+
+@allocating_kernel
+def _stamp(rows: Any, first: int, count: int, time_ns: int, datagram: int, length: int) -> None:
+    for index in range(first, min(count, len(rows))):
+        row = rows[index]
+        row["time_ns"] = time_ns
+        row["datagram"] = datagram
+        row["datagram_length"] = length
+
+
+@allocating_kernel
+def _address(rows: Any, first: int, count: int, buf: Any, ip_at: int, udp_at: int) -> None:
+    if int(buf[ip_at]) >> 4 == 4:
+        source_high, source_low = address_v4(buf, ip_at + 12)
+        destination_high, destination_low = address_v4(buf, ip_at + 16)
+    else:
+        source_high, source_low = address_v6(buf, ip_at + 8)
+        destination_high, destination_low = address_v6(buf, ip_at + 24)
+    source_port = u16_be(buf, udp_at)
+    destination_port = u16_be(buf, udp_at + 2)
+    for index in range(first, min(count, len(rows))):
+        row = rows[index]
+        row["source_high"] = source_high
+        row["source_low"] = source_low
+        row["destination_high"] = destination_high
+        row["destination_low"] = destination_low
+        row["source_port"] = source_port
+        row["destination_port"] = destination_port
+
+
+@allocating_kernel
+def _is_for_its_host(buf: Any, at: int, ip_at: int, macs: Any) -> bool:
+    """Whether a packet has the same destination below IP as the first one to its address.
+
+    Shapes: macs int64[2, 2]: for each host seen the low half of its address, and its MAC address
+    """
+    if int(buf[ip_at]) >> 4 == 4:
+        _, low = address_v4(buf, ip_at + 16)
+    else:
+        _, low = address_v6(buf, ip_at + 24)
+    mac = u32_be(buf, at) << 16 | u16_be(buf, at + 4)
+    for host in range(len(macs)):
+        if macs[host, 0] == 0:
+            macs[host, 0] = low
+            macs[host, 1] = mac
+        if macs[host, 0] == low:
+            return bool((macs[host, 1] ^ mac) & ~_GROUP_BIT == 0)
+    return True
+
+
+@allocating_kernel
+def _read_packet(
+    buf: Any,
+    at: int,
+    end: int,
+    link_type: int,
+    time_ns: int,
+    ports: Any,
+    rows: Any,
+    count: int,
+    statistics: Any,
+    macs: Any,
+) -> int:
+    """Read one packet; returns count + the frames it held."""
+    ip_at = ip_start(buf, at, end, link_type)
+    status = ip_at
+    if ip_at >= 0:
+        status, packet_end = udp_start(buf, ip_at, end)
+        udp_at = status
+        if status >= 0:
+            status = udp_payload_length(buf, udp_at, packet_end)
+    if status < 0:
+        if status == CUT:
+            statistics[CUT_COUNT] += 1
+        elif status == IP_FRAGMENT:
+            statistics[FRAGMENTS] += 1
+        else:
+            statistics[NOT_UDP_COUNT] += 1
+        return count
+    if not is_wanted(ports, u16_be(buf, udp_at), u16_be(buf, udp_at + 2)):
+        statistics[OTHER_PORTS] += 1
+        return count
+    if len(macs) and not (
+        is_whole(buf, ip_at, udp_at)
+        and (link_type != LINK_ETHERNET or _is_for_its_host(buf, at, ip_at, macs))
+    ):
+        statistics[DAMAGED] += 1
+        return count
+    after = walk(buf, udp_at + 8, status, rows, count)
+    _stamp(rows, count, after, time_ns, statistics[DATAGRAMS], status)
+    _address(rows, count, after, buf, ip_at, udp_at)
+    statistics[DATAGRAMS] += 1
+    return after
+
+
+@allocating_kernel
+def read_packets(
+    buf: Any,
+    big_endian: bool,
+    fraction_ns: int,
+    link_type: int,
+    ports: Any,
+    rows: Any,
+    statistics: Any,
+    macs: Any,
+) -> int:
+    """Read all packets of a capture file.
+
+    Shapes:  buf uint8[n], whole file; ports int64[p], none for all; rows FRAME[m]; macs int64[2, 2]
+             of zeros to pass over damaged packets, int64[0, 2] to take all
+    Returns: the number of frames; rows beyond m are counted but not written
+    """
+    at = FILE_HEADER_LENGTH
+    count = 0
+    statistics[:] = 0
+    macs[:] = 0
+    while at < len(buf):
+        if len(buf) - at < PACKET_HEADER_LENGTH:
+            statistics[TORN] = 1
+            break
+        seconds = _u32(buf, at, big_endian)
+        fraction = _u32(buf, at + 4, big_endian)
+        captured = _u32(buf, at + 8, big_endian)
+        at += PACKET_HEADER_LENGTH
+        if captured > PACKET_LENGTH_MAX or captured > len(buf) - at:
+            statistics[TORN] = 1
+            break
+        statistics[PACKETS] += 1
+        time_ns = seconds * 1_000_000_000 + fraction * fraction_ns
+        end = at + captured
+        count = _read_packet(buf, at, end, link_type, time_ns, ports, rows, count, statistics, macs)
+        at = end
+    return count
+
+
+@dataclass(frozen=True)
+class Capture:
+    """All Aeron frames of one capture file."""
+
+    buf: NDArray[np.uint8]
+    "The whole file; `frames['at']` are offsets into it."
+    frames: Frames
+    packets: int
+    datagrams: int
+    "UDP datagrams to or from one of the ports asked for."
+    other_ports: int
+    not_udp: int
+    ip_fragments: int
+    cut: int
+    "Packets with fewer bytes than their headers say."
+    damaged: int
+    "Datagrams that their receiver will have refused; 0 where this was not asked for."
+    torn: bool
+    "The file ends inside a packet: its writer was stopped hard."
+    problem: str
+    "Why the file could not be read at all; empty when it could."
+
+
+def read_capture(
+    path: Path, ports: Iterable[int] = (), *, whole_only: bool = False
+) -> Capture | None:
+    """The frames of a capture file, or None when there is no such file.
+
+    Only datagrams to or from one of `ports` count; without any, all do. `whole_only` passes over
+    those whose checksums or destination below IP tell that their receiver refuses them. Raises
+    UnsafeFileError for anything but a regular file.
+    """
+    try:
+        mapped = map_bytes(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return read_capture_bytes(mapped, ports, whole_only=whole_only)
+
+
+def read_capture_bytes(
+    buf: NDArray[np.uint8], ports: Iterable[int] = (), *, whole_only: bool = False
+) -> Capture:
+    """The frames of a capture that is already in memory."""
+    head = bytes(buf[:FILE_HEADER_LENGTH])
+    if len(head) < FILE_HEADER_LENGTH:
+        return _unreadable(buf, f"{len(head)} bytes: too short for a capture file")
+    little, big = int.from_bytes(head[:4], "little"), int.from_bytes(head[:4], "big")
+    if little not in _MAGICS and big not in _MAGICS:
+        return _unreadable(buf, f"begins with {head[:4].hex()}: not a pcap file")
+    big_endian = big in _MAGICS
+    link_type = int.from_bytes(head[20:24], "big" if big_endian else "little") & 0xFFFF
+    if link_type not in LINK_TYPES:
+        return _unreadable(buf, f"link type {link_type}: not known")
+    fraction_ns = _MAGICS[big if big_endian else little]
+    wanted = np.array(sorted(ports), dtype=np.int64)
+    statistics = np.zeros(_STATISTICS, dtype=np.int64)
+    macs = np.zeros((2 if whole_only else 0, 2), dtype=np.int64)
+    rows = np.zeros(0, dtype=FRAME)
+    for _ in ("count", "fill"):
+        count = read_packets(
+            buf, big_endian, fraction_ns, link_type, wanted, rows, statistics, macs
+        )
+        if count == len(rows):
+            break
+        rows = np.zeros(count, dtype=FRAME)
+    return _capture(buf, rows, statistics, "")
+
+
+def address_halves(text: str) -> tuple[int, int]:
+    """An address in the form in which frames hold it."""
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv4Address):
+        return 0, 0xFFFF << 32 | int(address)
+    packed = address.packed
+    high, low = (int.from_bytes(packed[at : at + 8], "big", signed=True) for at in (0, 8))
+    return high, low
+
+
+def sent_by(frames: Frames, address: str) -> NDArray[np.bool_]:
+    """Which frames came from this address."""
+    high, low = address_halves(address)
+    came: NDArray[np.bool_] = (frames["source_low"] == low) & (frames["source_high"] == high)
+    return came
+
+
+def sent_to(frames: Frames, address: str) -> NDArray[np.bool_]:
+    """Which frames went to this address."""
+    high, low = address_halves(address)
+    went: NDArray[np.bool_] = (frames["destination_low"] == low) & (
+        frames["destination_high"] == high
+    )
+    return went
+
+
+def _unreadable(buf: NDArray[np.uint8], problem: str) -> Capture:
+    empty = np.zeros(0, dtype=FRAME)
+    return _capture(buf, empty, np.zeros(_STATISTICS, dtype=np.int64), problem)
+
+
+def _capture(
+    buf: NDArray[np.uint8], rows: Frames, statistics: NDArray[np.int64], problem: str
+) -> Capture:
+    return Capture(
+        buf=buf,
+        frames=rows,
+        packets=int(statistics[PACKETS]),
+        datagrams=int(statistics[DATAGRAMS]),
+        other_ports=int(statistics[OTHER_PORTS]),
+        not_udp=int(statistics[NOT_UDP_COUNT]),
+        ip_fragments=int(statistics[FRAGMENTS]),
+        cut=int(statistics[CUT_COUNT]),
+        damaged=int(statistics[DAMAGED]),
+        torn=bool(statistics[TORN]),
+        problem=problem,
+    )

@@ -1,0 +1,1 @@
+"""The files of a media driver: cnc.dat, log buffers, the loss report."""

@@ -1,0 +1,128 @@
+"""Which counter is which: type ids, system counter ids, and the key of a stream counter.
+
+    0                    8          12         16               20
+    +--------------------+----------+----------+----------------+---------
+    | registration id    | session  | stream   | channel length | channel         of a stream
+    +--------------------+----------+----------+----------------+---------
+    | channel length | channel                                                    of an endpoint
+    +----------------+---------
+
+A channel is cut to what the key holds. Source: specification section 8.
+"""
+
+from collections.abc import Iterable
+
+from windtunnel.harness.artifact.host.counter_sample import CounterFacts
+
+SYSTEM = 0
+PUBLISHER_LIMIT = 1
+SENDER_POSITION = 2
+RECEIVER_HWM = 3
+SUBSCRIBER_POSITION = 4
+RECEIVER_POSITION = 5
+SEND_CHANNEL_STATUS = 6
+RECEIVE_CHANNEL_STATUS = 7
+SENDER_LIMIT = 9
+PER_IMAGE = 10
+PUBLISHER_POSITION = 12
+SENDER_BACK_PRESSURE_EVENTS = 13
+FLOW_CONTROL_RECEIVERS = 17
+DESTINATIONS = 18
+SENDER_NAKS_RECEIVED = 19
+RECEIVER_NAKS_SENT = 20
+
+STREAM_NAMES = {
+    PUBLISHER_LIMIT: "pub-lmt",
+    SENDER_POSITION: "snd-pos",
+    RECEIVER_HWM: "rcv-hwm",
+    SUBSCRIBER_POSITION: "sub-pos",
+    RECEIVER_POSITION: "rcv-pos",
+    SENDER_LIMIT: "snd-lmt",
+    PUBLISHER_POSITION: "pub-pos",
+    SENDER_NAKS_RECEIVED: "snd-naks-received",
+    RECEIVER_NAKS_SENT: "rcv-naks-sent",
+}
+
+BYTES_SENT = 0
+BYTES_RECEIVED = 1
+NAKS_SENT_TOTAL = 5
+NAKS_RECEIVED_TOTAL = 6
+STATUS_MESSAGES_SENT = 7
+STATUS_MESSAGES_RECEIVED = 8
+HEARTBEATS_SENT = 9
+HEARTBEATS_RECEIVED = 10
+RETRANSMITS_SENT = 11
+UNDER_RUNS = 12
+OVER_RUNS = 13
+INVALID_PACKETS = 14
+SHORT_SENDS = 16
+LOSS_GAP_FILLS = 23
+SOFTWARE_VERSION = 34
+RETRANSMITTED_BYTES = 36
+SYSTEM_NAMES = {
+    BYTES_SENT: "Bytes sent",
+    BYTES_RECEIVED: "Bytes received",
+    STATUS_MESSAGES_SENT: "Status Messages sent",
+    STATUS_MESSAGES_RECEIVED: "Status Messages received",
+    HEARTBEATS_SENT: "Heartbeats sent",
+    HEARTBEATS_RECEIVED: "Heartbeats received",
+    RETRANSMITS_SENT: "Retransmits sent",
+    UNDER_RUNS: "Flow control under runs",
+    OVER_RUNS: "Flow control over runs",
+    SHORT_SENDS: "Short sends",
+    LOSS_GAP_FILLS: "Loss gap fills",
+    NAKS_SENT_TOTAL: "NAKs sent",
+    NAKS_RECEIVED_TOTAL: "NAKs received",
+    INVALID_PACKETS: "Invalid packets",
+    RETRANSMITTED_BYTES: "Retransmitted bytes",
+}
+
+
+OF_A_STREAM = frozenset(
+    {*STREAM_NAMES, PER_IMAGE, SENDER_BACK_PRESSURE_EVENTS, FLOW_CONTROL_RECEIVERS}
+)
+"""Types with the key of a stream."""
+OF_AN_ENDPOINT = frozenset({SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATIONS})
+"""Types with the key of a channel endpoint."""
+
+STREAM_CHANNEL_AT = 16
+ENDPOINT_CHANNEL_AT = 0
+
+
+def identity(counter: CounterFacts) -> int:
+    """A system counter's id, or the registration id in the key of a stream counter."""
+    key = bytes.fromhex(counter.key_hex)
+    length = 4 if counter.type_id == SYSTEM else 8
+    return int.from_bytes(key[:length], "little", signed=True)
+
+
+def channel(counter: CounterFacts) -> str:
+    """The channel in the key of a stream's or an endpoint's counter."""
+    key = bytes.fromhex(counter.key_hex)
+    at = ENDPOINT_CHANNEL_AT if counter.type_id in OF_AN_ENDPOINT else STREAM_CHANNEL_AT
+    length = int.from_bytes(key[at : at + 4], "little", signed=True)
+    return key[at + 4 : at + 4 + max(0, length)].decode("utf-8", "replace")
+
+
+def session_and_stream(counter: CounterFacts) -> tuple[int, int]:
+    """Session id and stream id in the key of a stream counter."""
+    key = bytes.fromhex(counter.key_hex)
+    session, stream = (int.from_bytes(key[at : at + 4], "little", signed=True) for at in (8, 12))
+    return session, stream
+
+
+def of_stream(
+    counters: Iterable[CounterFacts], type_id: int, session_id: int, stream_id: int
+) -> list[CounterFacts]:
+    """The counters of this type that belong to a stream of a session."""
+    wanted = (session_id, stream_id)
+    typed = (counter for counter in counters if counter.type_id == type_id)
+    return [counter for counter in typed if session_and_stream(counter) == wanted]
+
+
+def system_counter(counters: Iterable[CounterFacts], counter_id: int) -> CounterFacts | None:
+    """One of the driver's own counters, whose id is its place in the list."""
+    for counter in counters:
+        if counter.type_id == SYSTEM and counter.counter_id == counter_id:
+            return counter
+    return None

@@ -1,0 +1,134 @@
+"""The log that a single publisher must write: every frame, computed from the plan alone.
+
+    term 0                                                              term 1
+    | B--- m0 ---E | BE m1 | B--- m2 ---| ---- | --- m2 --E | PAD      | BE m3 | ...
+                                                              m3 did not fit in what was left
+
+A message is cut into fragments of at most mtu - 32 payload bytes, its frames lie next to each other
+in one term, and a message that does not fit is preceded by a PAD to the term's end. Concurrent and
+exclusive publications write the same log when one thread offers. Source: specification section 2.6.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
+from windtunnel.harness.dissect.frames.layout import FLAG_BEGIN, FLAG_END, FLAG_UNFRAGMENTED
+
+NO_MESSAGE = -1
+
+EXPECTED_FRAME = np.dtype(
+    [
+        ("position", "<i8"),  # of the first byte
+        ("message", "<i8"),  # index in the plan, NO_MESSAGE for a PAD
+        ("payload_start", "<i8"),  # in the repeated payload, 0 for a PAD
+        ("frame_length", "<i4"),  # header included, not aligned
+        ("flags", "u1"),
+        ("frame_type", "<u2"),  # DATA or PAD
+    ]
+)
+
+_DATA, _PAD, _HEADER = DATA, PAD, DATA_HEADER_LENGTH
+_BEGIN, _END, _UNFRAGMENTED = FLAG_BEGIN, FLAG_END, FLAG_UNFRAGMENTED
+
+
+@dataclass(frozen=True)
+class ExpectedLog:
+    """All frames in order of position, and where each message ends."""
+
+    frames: NDArray[Any]
+    message_ends: NDArray[np.int64]
+    "Position just after each message, which is also what its offer returns."
+    start_position: int
+    end_position: int
+
+
+@allocating_kernel
+def framed_length(length: int, payload_max: int) -> int:
+    """The bytes that a message occupies in a term."""
+    rest = length % payload_max
+    framed = length // payload_max * aligned(payload_max + _HEADER)
+    return framed + aligned(rest + _HEADER) if rest or length == 0 else framed
+
+
+@allocating_kernel
+def _put(
+    rows: Any,
+    count: int,
+    position: int,
+    message: int,
+    payload_start: int,
+    frame_length: int,
+    flags: int,
+    frame_type: int,
+) -> None:
+    if count >= len(rows):
+        return
+    row = rows[count]
+    row["position"] = position
+    row["message"] = message
+    row["payload_start"] = payload_start
+    row["frame_length"] = frame_length
+    row["flags"] = flags
+    row["frame_type"] = frame_type
+
+
+@allocating_kernel
+def lay_out(
+    lengths: Any, mtu: int, term_length: int, start_position: int, ends: Any, rows: Any
+) -> int:
+    """Place all messages from `start_position` on.
+
+    Shapes:  lengths, ends int64[m]; rows EXPECTED_FRAME[n]
+    Returns: the number of frames; rows beyond n are counted but not written
+    """
+    payload_max = mtu - _HEADER
+    position = start_position
+    start = 0
+    count = 0
+    for message in range(len(lengths)):
+        length = lengths[message]
+        left = term_length - position % term_length
+        if framed_length(length, payload_max) > left:
+            _put(rows, count, position, -1, 0, left, _UNFRAGMENTED, _PAD)
+            count += 1
+            position += left
+        done = 0
+        while True:
+            part = min(payload_max, length - done)
+            flags = (_BEGIN if done == 0 else 0) | (_END if done + part == length else 0)
+            _put(rows, count, position, message, start + done, part + _HEADER, flags, _DATA)
+            count += 1
+            position += aligned(part + _HEADER)
+            done += part
+            if done == length:
+                break
+        ends[message] = position
+        start += length
+    return count
+
+
+def expected_log(
+    lengths: NDArray[np.int64], mtu: int, term_length: int, start_position: int = 0
+) -> ExpectedLog:
+    """The log of messages of these lengths, whose payloads lie end to end.
+
+    Raises ValueError when no publication could have written it.
+    """
+    if mtu <= DATA_HEADER_LENGTH or mtu % 32 or term_length % 32:
+        raise ValueError(f"mtu {mtu} and term length {term_length}: not those of a publication")
+    longest = int(lengths.max(initial=0))
+    if framed_length(longest, mtu - DATA_HEADER_LENGTH) > term_length:
+        raise ValueError(f"a message of {longest} bytes does not fit in a term of {term_length}")
+    ends = np.zeros(len(lengths), dtype=np.int64)
+    rows = np.zeros(0, dtype=EXPECTED_FRAME)
+    count = lay_out(lengths, mtu, term_length, start_position, ends, rows)
+    rows = np.zeros(count, dtype=EXPECTED_FRAME)
+    lay_out(lengths, mtu, term_length, start_position, ends, rows)
+    end_position = int(ends[-1]) if len(ends) else start_position
+    return ExpectedLog(rows, ends, start_position, end_position)

@@ -1,0 +1,99 @@
+"""Two logs of one stream, frame beside frame: where they part, and which gaps one has filled.
+
+    publication  | DATA | DATA | DATA | DATA | PAD - - - - |
+    image        | DATA | PAD - - - - | DATA | PAD - - - - |
+                          a filled gap
+
+Both are given as the same stretch of positions, beginning with a frame. What lies behind the header
+of a PAD belongs to nobody and is not compared. Refuses to know why a gap was filled.
+"""
+
+from typing import Any
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.dissect.frames.bytes_at import i32_le, u16_le
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, FRAME_ALIGNMENT, aligned
+
+ALIKE = 0
+"""Both have the same frames up to the end."""
+DIFFERENT = 1
+PUBLICATION_ENDS = 2
+"""No frame of the publication lies where one should."""
+IMAGE_ENDS = 3
+"""The publication goes on where the image has nothing."""
+
+STATUS, AT, BYTE, FRAMES, FILLED = range(5)
+RESULT_LENGTH = 5
+
+_PAD, _HEADER, _ALIGNMENT = PAD, DATA_HEADER_LENGTH, FRAME_ALIGNMENT
+
+
+@allocating_kernel
+def compare_logs(
+    publication: Any, image: Any, start: int, end: int, fills: Any, result: Any
+) -> None:
+    """Walk both from `start` to `end`.
+
+    Shapes:  publication, image uint8[n], end <= n; fills int64[f, 2]; result int64[5]
+    Returns: in `result` a status, where the walk ended, the first byte of that frame that differs,
+             how many frames of the publication were passed, and how many gaps the image has filled;
+             in `fills` the first f of them, as starts and ends
+    """
+    result[:] = 0
+    at = start
+    while at < end:
+        result[AT] = at
+        length = i32_le(publication, at)
+        if length < _HEADER or at + aligned(length) > end:
+            result[STATUS] = PUBLICATION_ENDS
+            return
+        if i32_le(image, at) <= 0:
+            result[STATUS] = IMAGE_ENDS
+            return
+        byte = _first_difference(publication, image, at, length)
+        if byte < 0:
+            result[FRAMES] += 1
+            at += aligned(length)
+            continue
+        frames = _filled(publication, image, at, end)
+        if frames == 0:
+            result[STATUS] = DIFFERENT
+            result[BYTE] = byte
+            return
+        if result[FILLED] < len(fills):
+            fills[result[FILLED], 0] = at
+            fills[result[FILLED], 1] = at + i32_le(image, at)
+        result[FILLED] += 1
+        result[FRAMES] += frames
+        at += i32_le(image, at)
+    result[AT] = at
+
+
+@allocating_kernel
+def _first_difference(publication: Any, image: Any, at: int, length: int) -> int:
+    """The first byte in which the frames differ, header or payload; -1 if none does."""
+    compared = _HEADER if u16_le(publication, at + 6) == _PAD else length
+    for byte in range(compared):
+        if publication[at + byte] != image[at + byte]:
+            return byte
+    return -1
+
+
+@allocating_kernel
+def _filled(publication: Any, image: Any, at: int, end: int) -> int:
+    """How many frames of the publication a PAD of the image covers, if it covers whole ones."""
+    length = i32_le(image, at)
+    if u16_le(image, at + 6) != _PAD or length < _HEADER or length % _ALIGNMENT:
+        return 0
+    if at + length > end:
+        return 0
+    frames = 0
+    inner = at
+    while inner < at + length:
+        covered = i32_le(publication, inner)
+        if covered < _HEADER:
+            return 0
+        inner += aligned(covered)
+        frames += 1
+    return frames if inner == at + length else 0

@@ -1,0 +1,1 @@
+"""Aeron frames: layout tables, splitting datagrams, positions, strict validation."""

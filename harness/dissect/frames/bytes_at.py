@@ -1,0 +1,47 @@
+"""Integers at any offset of a byte array, for kernels; the caller has checked the bounds.
+
+All are signed 64-bit: numba makes a float of a signed and an unsigned integer that meet.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+
+
+@allocating_kernel
+def u16_le(buf: Any, at: int) -> int:
+    return int(np.int64(buf[at])) | int(np.int64(buf[at + 1])) << 8
+
+
+@allocating_kernel
+def u16_be(buf: Any, at: int) -> int:
+    return int(np.int64(buf[at])) << 8 | int(np.int64(buf[at + 1]))
+
+
+@allocating_kernel
+def u32_le(buf: Any, at: int) -> int:
+    return u16_le(buf, at) | u16_le(buf, at + 2) << 16
+
+
+@allocating_kernel
+def u32_be(buf: Any, at: int) -> int:
+    return u16_be(buf, at) << 16 | u16_be(buf, at + 2)
+
+
+@allocating_kernel
+def i32_le(buf: Any, at: int) -> int:
+    value = u32_le(buf, at)
+    return value - ((value & 0x80000000) << 1)
+
+
+@allocating_kernel
+def i64_le(buf: Any, at: int) -> int:
+    return i32_le(buf, at + 4) << 32 | u32_le(buf, at)
+
+
+@allocating_kernel
+def i64_be(buf: Any, at: int) -> int:
+    high = u32_be(buf, at)
+    return (high - ((high & 0x80000000) << 1)) << 32 | u32_be(buf, at + 4)

@@ -1,0 +1,82 @@
+"""From term ids and offsets to positions, and which stream a frame belongs to.
+
+    position = (term_id - initial_term_id, wrapped to 32 bits) * term_length + term_offset
+
+What a stream's initial term id and term length are is learnt from its SETUP frames only.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, PAD, SETUP
+from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT, Frames
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """What a SETUP frame says of its stream."""
+
+    session_id: int
+    stream_id: int
+    initial_term_id: int
+    term_length: int
+    mtu: int
+
+
+def learn_streams(frames: Frames) -> dict[tuple[int, int], StreamFacts]:
+    """Facts of each (session id, stream id) that sent a SETUP; the last one counts."""
+    streams = {}
+    for row in frames[frames["frame_type"] == SETUP]:
+        facts = StreamFacts(
+            session_id=int(row["session_id"]),
+            stream_id=int(row["stream_id"]),
+            initial_term_id=int(row["initial_term_id"]),
+            term_length=int(row["term_length"]),
+            mtu=int(row["mtu"]),
+        )
+        streams[facts.session_id, facts.stream_id] = facts
+    return streams
+
+
+def wrap_i32(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Reduce to signed 32 bits."""
+    wide = values.astype(np.int64)
+    wrapped: NDArray[np.int64] = ((wide + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+    return wrapped
+
+
+def positions(frames: Frames, initial_term_id: int, term_length: int) -> NDArray[np.int64]:
+    """Position of each frame's first byte; of a NAK, of the first missing byte."""
+    terms = wrap_i32(frames["term_id"].astype(np.int64) - initial_term_id)
+    found: NDArray[np.int64] = terms * term_length + frames["term_offset"]
+    return found
+
+
+def aligned_lengths(frame_lengths: NDArray[Any]) -> NDArray[np.int64]:
+    """The bytes that each frame occupies in its term, given frame_length."""
+    wide = frame_lengths.astype(np.int64)
+    aligned: NDArray[np.int64] = (wide + FRAME_ALIGNMENT - 1) & -FRAME_ALIGNMENT
+    return aligned
+
+
+def of_stream(frames: Frames, session_id: int, stream_id: int) -> Frames:
+    """The frames of one stream of one session, in either direction."""
+    chosen = (frames["stream_id"] == stream_id) & (frames["session_id"] == session_id)
+    picked: Frames = frames[chosen]
+    return picked
+
+
+def positional(frames: Frames) -> Frames:
+    """The frames that occupy bytes of a stream: DATA and PAD."""
+    kinds = frames["frame_type"]
+    picked: Frames = frames[(kinds == DATA) | (kinds == PAD)]
+    return picked
+
+
+def heartbeats(frames: Frames) -> Frames:
+    """The frames that tell a position without occupying any bytes."""
+    picked: Frames = frames[frames["frame_type"] == HEARTBEAT]
+    return picked

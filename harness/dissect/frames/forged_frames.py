@@ -1,0 +1,98 @@
+"""Forged frames as scapy writes them, and what of them is only known when they are sent.
+
+    ForgedCase --scapy--> bytes, with zeros where the stream will say:
+                          session id, stream id, term id, term offset, receiver id
+
+    Patch(offset, source)    four or eight bytes to be filled in from the frame that it follows
+
+scapy is asked once, before the first datagram comes; the relay then copies bytes.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from scapy.packet import Packet
+
+from windtunnel.harness.dissect.frames import layers, layout
+from windtunnel.harness.scenario.resolved.fault_case import ForgedCase
+
+Source = Literal[
+    "session_id", "stream_id", "term_id", "term_offset", "receiver_id", "initial_term_id",
+    "term_length",
+]  # fmt: skip
+FILLER = 0xFD
+_FLAGS_UNFRAGMENTED = ("DATA", "PAD", "HEARTBEAT")
+_SOURCES: dict[str, Source] = {
+    "session_id": "session_id",
+    "stream_id": "stream_id",
+    "term_id": "term_id",
+    "active_term_id": "term_id",
+    "consumption_term_id": "term_id",
+    "term_offset": "term_offset",
+    "consumption_term_offset": "term_offset",
+    "receiver_id": "receiver_id",
+    "initial_term_id": "initial_term_id",
+    "term_length": "term_length",
+}
+"""Where the value of a field comes from, by its name in `layout`."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A field that is filled in when the frame is sent."""
+
+    offset: int
+    width: int
+    source: Source
+
+
+@dataclass(frozen=True)
+class Authored:
+    """A forged frame: its bytes in the datagram and what is filled in."""
+
+    raw: bytes
+    patches: tuple[Patch, ...]
+
+
+def author(forged: ForgedCase, mtu: int) -> Authored:
+    """Write one forged frame; `mtu` is what a SETUP claims."""
+    frame = _frame(forged, mtu)
+    frame.version = forged.version
+    if forged.flags is not None:
+        frame.flags = forged.flags
+    if forged.length is not None and forged.type != "NAK":
+        frame.frame_length = forged.length
+    table = layout.BY_TYPE_CODE[frame.type]
+    patches = [
+        Patch(field.offset, field.width, _SOURCES[field.name])
+        for field in table.fields
+        if field.name in _SOURCES
+    ]
+    return Authored(bytes(frame), tuple(patches))
+
+
+def _payload(forged: ForgedCase) -> bytes:
+    """Filler, or empty frames end to end, each of which claims the start of a term."""
+    if not forged.holds_frames:
+        return bytes([FILLER]) * forged.payload_length
+    inner = bytes(layers.AeronData(data=b""))
+    return inner * (forged.payload_length // len(inner))
+
+
+def _frame(forged: ForgedCase, mtu: int) -> Packet:
+    """The scapy layer of a kind of frame."""
+    if forged.type == "DATA":
+        return layers.AeronData(data=_payload(forged))
+    if forged.type == "PAD":
+        return layers.AeronPad()
+    if forged.type == "HEARTBEAT":
+        return layers.AeronHeartbeat()
+    if forged.type == "SETUP":
+        return layers.AeronSetup(mtu=mtu)
+    if forged.type == "SM":
+        return layers.AeronStatusMessage(receiver_window=forged.window_bytes)
+    if forged.type == "NAK":
+        return layers.AeronNak(length=32 if forged.length is None else forged.length)
+    if forged.type == "RTTM":
+        return layers.AeronRttMeasurement()
+    return layers.AeronError()

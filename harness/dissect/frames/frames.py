@@ -1,0 +1,161 @@
+"""One row for each Aeron frame found in a capture, and the splitting of a datagram into frames.
+
+    datagram  | DATA 0..287 | DATA 288..575 | PAD 576..607 |     three rows, one datagram index
+
+A datagram is split as the table of `artifact.middlebox.frame_class` says; its codes are used here.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.frame_class import (
+    DATA,
+    HEARTBEAT,
+    MALFORMED,
+    NAK,
+    OTHER,
+    PAD,
+    SETUP,
+    SM,
+)
+from windtunnel.harness.dissect.frames.bytes_at import i32_le, i64_le, u16_le
+
+FRAME = np.dtype(
+    [
+        ("time_ns", "<i8"),  # of the packet, epoch
+        ("at", "<i8"),  # offset of the frame's first byte in the capture file
+        ("source_high", "<i8"),  # IPv6 address; IPv4 as ::ffff:a.b.c.d
+        ("source_low", "<i8"),
+        ("destination_high", "<i8"),
+        ("destination_low", "<i8"),
+        ("source_port", "<u2"),
+        ("destination_port", "<u2"),
+        ("datagram", "<i4"),  # index of the datagram among those counted in the capture
+        ("datagram_length", "<i4"),  # UDP payload
+        ("frame_type", "<u2"),  # a code of frame_class
+        ("flags", "u1"),
+        ("version", "u1"),
+        ("frame_length", "<i4"),  # as the header says; 0 for a heartbeat
+        ("session_id", "<i4"),
+        ("stream_id", "<i4"),
+        ("term_id", "<i4"),  # SETUP: active term id; SM: consumption term id
+        ("term_offset", "<i4"),  # SM: consumption term offset
+        ("initial_term_id", "<i4"),  # SETUP only
+        ("term_length", "<i4"),  # SETUP only
+        ("mtu", "<i4"),  # SETUP only
+        ("window_bytes", "<i4"),  # SM only
+        ("nak_length", "<i4"),  # NAK only
+        ("receiver_id", "<i8"),  # SM only
+    ]
+)
+Frames = NDArray[Any]
+
+FRAME_ALIGNMENT = 32
+HEADER_LENGTH = 8
+DATA_HEADER_LENGTH = 32
+NAK_LENGTH = 28
+SM_LENGTH = 36
+SETUP_LENGTH = 40
+_SHORTEST = np.array([32, 32, 28, 36, 40, 40, 40, 8, 0, 0, 0, 20], dtype=np.int64)
+"""Fixed length of each frame kind by its type code; 0 where no open driver has one."""
+
+
+@allocating_kernel
+def class_of_first(buf: Any, at: int, length: int) -> int:
+    """The frame class of a datagram's first frame; DATA and PAD are checked further by the walk."""
+    if length < HEADER_LENGTH:
+        return MALFORMED
+    frame_length = i32_le(buf, at)
+    type_code = u16_le(buf, at + 6)
+    if frame_length < 0 or int(buf[at + 4]) != 0:
+        return MALFORMED
+    if type_code >= len(_SHORTEST) or _SHORTEST[type_code] == 0:
+        return OTHER
+    if length < _SHORTEST[type_code]:
+        return MALFORMED
+    if type_code == DATA and frame_length == 0:
+        return HEARTBEAT if length == DATA_HEADER_LENGTH else MALFORMED
+    return type_code
+
+
+@allocating_kernel
+def class_of_next(buf: Any, at: int, left: int) -> int:
+    """DATA or PAD if a whole such frame lies here, else MALFORMED."""
+    if left < DATA_HEADER_LENGTH:
+        return MALFORMED
+    frame_length = i32_le(buf, at)
+    type_code = u16_le(buf, at + 6)
+    if frame_length < DATA_HEADER_LENGTH or int(buf[at + 4]) != 0:
+        return MALFORMED
+    if type_code == PAD:
+        return PAD if left == DATA_HEADER_LENGTH else MALFORMED
+    if type_code != DATA or aligned(frame_length) > left:
+        return MALFORMED
+    return DATA
+
+
+@allocating_kernel
+def aligned(frame_length: int) -> int:
+    """The bytes that a frame occupies in its term."""
+    return (frame_length + FRAME_ALIGNMENT - 1) & ~(FRAME_ALIGNMENT - 1)
+
+
+@allocating_kernel
+def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
+    """Write what the frame at `at` says into a row; `length` bytes can be read."""
+    row["at"] = at
+    row["frame_type"] = frame_class
+    if length < HEADER_LENGTH:
+        return
+    row["frame_length"] = i32_le(buf, at)
+    row["version"] = buf[at + 4]
+    row["flags"] = buf[at + 5]
+    if frame_class in (MALFORMED, OTHER) or length < 16:
+        return
+    if frame_class in (DATA, PAD, HEARTBEAT, SETUP):
+        row["term_offset"] = i32_le(buf, at + 8)
+        row["session_id"] = i32_le(buf, at + 12)
+        row["stream_id"] = i32_le(buf, at + 16)
+        row["term_id"] = i32_le(buf, at + (24 if frame_class == SETUP else 20))
+    else:
+        row["session_id"] = i32_le(buf, at + 8)
+        row["stream_id"] = i32_le(buf, at + 12)
+    if frame_class == SETUP:
+        row["initial_term_id"] = i32_le(buf, at + 20)
+        row["term_length"] = i32_le(buf, at + 28)
+        row["mtu"] = i32_le(buf, at + 32)
+    elif frame_class in (NAK, SM):
+        row["term_id"] = i32_le(buf, at + 16)
+        row["term_offset"] = i32_le(buf, at + 20)
+        if frame_class == NAK:
+            row["nak_length"] = i32_le(buf, at + 24)
+        else:
+            row["window_bytes"] = i32_le(buf, at + 24)
+            row["receiver_id"] = i64_le(buf, at + 28)
+
+
+@allocating_kernel
+def walk(buf: Any, at: int, length: int, rows: Any, count: int) -> int:
+    """Split one datagram into frames.
+
+    Shapes:  buf uint8[n], at + length <= n; rows FRAME[m]
+    Returns: count + the frames found; rows beyond m are counted but not written
+    """
+    frame_class = class_of_first(buf, at, length)
+    if frame_class not in (DATA, PAD):
+        if count < len(rows):
+            fill(rows[count], buf, at, length, frame_class)
+        return count + 1
+    end = at + length
+    while at < end:
+        frame_class = class_of_next(buf, at, end - at)
+        if count < len(rows):
+            fill(rows[count], buf, at, end - at, frame_class)
+        count += 1
+        if frame_class != DATA:
+            break
+        at += aligned(i32_le(buf, at))
+    return count

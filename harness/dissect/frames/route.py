@@ -1,0 +1,28 @@
+"""Which frames of a capture took a way: from one host to another, or to a group they are in.
+
+A host sends to many by sending once to a group, or once to each; either way what is on the way to
+one of them is what is addressed to it or to the group.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.dissect.capture.pcap import sent_by, sent_to
+from windtunnel.harness.dissect.frames.frames import Frames
+
+_V4_PREFIX = 0xFFFF
+_MULTICAST = 0xE
+
+
+def to_group(frames: Frames) -> NDArray[np.bool_]:
+    """Which frames went to an IPv4 multicast group."""
+    low = frames["destination_low"]
+    is_v4 = (frames["destination_high"] == 0) & (low >> 32 == _V4_PREFIX)
+    found: NDArray[np.bool_] = is_v4 & (low >> 28 & 0xF == _MULTICAST)
+    return found
+
+
+def between(frames: Frames, sender: str, receiver: str) -> NDArray[np.bool_]:
+    """Which frames went from one address to another, or to a group."""
+    went: NDArray[np.bool_] = sent_by(frames, sender)
+    return went & (sent_to(frames, receiver) | to_group(frames))

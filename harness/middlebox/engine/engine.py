@@ -1,0 +1,288 @@
+"""The fault rules at work: a datagram and its time of arrival in, datagrams out.
+
+    datagram   | 1 | 2 | 3 | 4 | 5 |          2 dropped, 4 held, 5 duplicated
+    leaves     | 1 |   | 3 |   | 5 | 5 |      each run of passing frames is one datagram
+    later                              | 4 |
+
+The unit of a decision is the frame: of a datagram only the chosen frames are touched, and one that
+does not split cleanly into frames passes whole. Every datagram and every frame is accounted for:
+in + added - dropped == out, once nothing waits any more. Pure: no clock, no socket, and what lies
+around the frames is an opaque envelope.
+"""
+
+from typing import Any
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.decision import (
+    CORRUPT,
+    DISPLACE,
+    DROP,
+    DUPLICATE,
+    HOLD,
+    INJECT,
+    NO_POSITION,
+    READDRESS,
+    SWAP,
+    TRUNCATE,
+)
+from windtunnel.harness.artifact.middlebox.frame_class import SM
+from windtunnel.harness.dissect.frames import layout
+from windtunnel.harness.dissect.frames.frames import aligned, class_of_first
+from windtunnel.harness.middlebox.engine import holding
+from windtunnel.harness.middlebox.engine import outbox as out
+from windtunnel.harness.middlebox.engine.frame_match import (
+    Encounter,
+    meet,
+    splits_cleanly,
+    wire_length,
+)
+from windtunnel.harness.middlebox.engine.held_frames import ORDER
+from windtunnel.harness.middlebox.engine.mutation import (
+    count_frames,
+    damage_detail,
+    send_damaged,
+    send_forged,
+)
+from windtunnel.harness.middlebox.engine.state import (
+    DATAGRAMS_ADDED,
+    DATAGRAMS_DROPPED,
+    DATAGRAMS_IN,
+    DATAGRAMS_OUT,
+    DECISIONS,
+    FRAMES_DROPPED,
+    FRAMES_DUPLICATED,
+    FRAMES_HELD,
+    FRAMES_IN,
+    FRAMES_OUT,
+    FRAMES_SWAPPED,
+    HOLD_OVERFLOWS,
+    KEPT,
+    KEPT_BYTES,
+    Engine,
+    spread,
+)
+from windtunnel.harness.middlebox.rules import NO_RULE, class_index
+
+_ALIGNMENT = layout.FRAME_ALIGNMENT
+_PASS = 0
+_NONE = -1
+
+
+@allocating_kernel
+def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
+    """Whether all that `offer` of such a datagram can cause surely fits outbox and decision log."""
+    frames = 1 + length // _ALIGNMENT
+    if engine.state[DECISIONS] + frames > len(engine.decisions):
+        return False
+    datagrams, most = spread(engine.state, frames, length, envelope_length)
+    return out.has_room(
+        engine.outbox, datagrams + engine.state[KEPT], most + engine.state[KEPT_BYTES]
+    )
+
+
+@allocating_kernel
+def offer(
+    engine: Engine, buf: Any, at: int, envelope_length: int, length: int, link: int, now_ns: int
+) -> None:
+    """Take one datagram from a link direction; the owner has seen that it `has_room`.
+
+    Shapes: buf uint8[n]: the envelope lies at `at`, then `length` bytes of frames
+    Units:  now_ns is the time of arrival, from which delays count
+    """
+    engine.datagrams[link, DATAGRAMS_IN] += 1
+    start = at + envelope_length
+    end = start + length
+    if splits_cleanly(buf, start, length):
+        pieces = _take_frames(engine, buf, at, start, end, link, now_ns)
+    else:
+        count_frames(engine, buf, start, end, link, FRAMES_IN)
+        pieces = _send(engine, buf, at, start, start, end, link, now_ns)
+    if pieces == 0:
+        engine.datagrams[link, DATAGRAMS_DROPPED] += 1
+    else:
+        engine.datagrams[link, DATAGRAMS_ADDED] += pieces - 1
+
+
+@allocating_kernel
+def release(engine: Engine, now_ns: int) -> bool:
+    """Send all that is due; False when the outbox is full and must be emptied first."""
+    return holding.release(engine, now_ns)
+
+
+@allocating_kernel
+def _take_frames(
+    engine: Engine, buf: Any, envelope: int, start: int, end: int, link: int, now_ns: int
+) -> int:
+    """Decide about each frame; returns the datagrams that this one becomes, now or later."""
+    pieces = 0
+    copied = 0
+    run = at = start
+    while at < end:
+        frame = meet(engine, buf, at, end, link, now_ns)
+        at += frame.length
+        order = engine.waiting.counts[ORDER]
+        action, kept = _strike(engine, buf, envelope, start, link, now_ns, frame)
+        pieces += kept
+        if action == DUPLICATE and kept == 0:
+            engine.copies[copied, 0] = frame.at
+            engine.copies[copied, 1] = engine.rules[frame.rule]["copies"]
+            copied += 1
+        is_freeing = _tell(engine, frame, action, order)
+        if action in (_PASS, DUPLICATE, INJECT):
+            engine.frames[link, frame.kind, FRAMES_OUT] += 1
+            if action == INJECT or is_freeing:
+                pieces += _send_run(engine, buf, envelope, start, run, at, link, now_ns)
+                run = at
+            if action == INJECT:
+                pieces += send_forged(engine, buf, envelope, start, link, frame)
+        else:
+            pieces += _send_run(engine, buf, envelope, start, run, frame.at, link, now_ns)
+            run = at
+            if action in (CORRUPT, TRUNCATE, READDRESS):
+                detail = damage_detail(engine, buf, link, frame)
+                send_damaged(engine, buf, envelope, start, link, now_ns, frame, detail)
+                pieces += 1
+        if is_freeing:
+            holding.send_freed(engine, frame.session)
+    pieces += _send_run(engine, buf, envelope, start, run, end, link, now_ns)
+    return pieces + _send_copies(engine, buf, envelope, start, end, copied, link, now_ns)
+
+
+@allocating_kernel
+def _tell(engine: Engine, frame: Encounter, action: int, order: int) -> bool:
+    """Tell those that wait for an event of this frame's session; whether it frees any.
+
+    `order` is that of the first one that came to wait with this frame, if any did.
+    """
+    if frame.session == _NONE or engine.sessions[frame.session]["kept_head"] == _NONE:
+        return False
+    if frame.attempt != 0:
+        is_absent = action in (DROP, HOLD, SWAP, DISPLACE)
+        return not is_absent and holding.note_passage(engine, frame, order)
+    if engine.row[0]["frame_type"] == SM and frame.place != NO_POSITION:
+        return holding.note_consumption(engine, frame.session, frame.place)
+    return False
+
+
+@allocating_kernel
+def _strike(
+    engine: Engine,
+    buf: Any,
+    envelope: int,
+    start: int,
+    link: int,
+    now_ns: int,
+    frame: Encounter,
+) -> tuple[int, int]:
+    """Do what the rule that struck wants done at once, and write it down.
+
+    Returns: its action or _PASS, and how many datagrams were put among the waiting
+    """
+    if frame.rule == NO_RULE:
+        return _PASS, 0
+    rule = engine.rules[frame.rule]
+    action = int(rule["action"])
+    kept = 0
+    if action in (HOLD, SWAP, DISPLACE):
+        kept = 1
+    elif action == DUPLICATE and rule["delay_ns"] > 0:
+        kept = int(rule["copies"])
+    if kept > 0 and not holding.has_room(engine, start - envelope, frame.length, kept):
+        engine.state[HOLD_OVERFLOWS] += 1
+        return _PASS, 0
+    for _ in range(kept):
+        holding.keep(engine, buf, envelope, start, link, now_ns, frame)
+    if action == DROP:
+        engine.frames[link, frame.kind, FRAMES_DROPPED] += 1
+    elif action == DUPLICATE:
+        engine.frames[link, frame.kind, FRAMES_DUPLICATED] += rule["copies"]
+    elif action == HOLD:
+        engine.frames[link, frame.kind, FRAMES_HELD] += 1
+    elif action in (SWAP, DISPLACE):
+        engine.frames[link, frame.kind, FRAMES_SWAPPED] += 1
+    _log(engine, buf, link, now_ns, frame, action)
+    return action, kept
+
+
+@allocating_kernel
+def _log(engine: Engine, buf: Any, link: int, now_ns: int, frame: Encounter, action: int) -> None:
+    assert engine.state[DECISIONS] < len(engine.decisions)
+    row = engine.row[0]
+    rule = engine.rules[frame.rule]
+    is_timely = frame.position == NO_POSITION or rule["is_timed"] != 0
+    entry = engine.decisions[engine.state[DECISIONS]]
+    entry["time_ns"] = now_ns
+    entry["rule"] = frame.rule
+    entry["action"] = action
+    entry["link"] = link
+    entry["frame_type"] = row["frame_type"]
+    entry["flags"] = row["flags"]
+    entry["timing_sensitive"] = 1 if is_timely else 0
+    entry["session_id"] = row["session_id"]
+    entry["stream_id"] = row["stream_id"]
+    entry["term_id"] = row["term_id"]
+    entry["term_offset"] = row["term_offset"]
+    entry["frame_length"] = aligned(row["frame_length"])
+    entry["position"] = frame.position
+    entry["attempt"] = frame.attempt
+    entry["delay_ns"] = rule["delay_ns"]
+    entry["detail"] = damage_detail(engine, buf, link, frame)
+    entry["order"] = frame.order
+    entry["session"] = engine.sessions[frame.session]["number"] if frame.attempt != 0 else 0
+    engine.state[DECISIONS] += 1
+
+
+@allocating_kernel
+def _send_copies(
+    engine: Engine,
+    buf: Any,
+    envelope: int,
+    start: int,
+    end: int,
+    copied: int,
+    link: int,
+    now_ns: int,
+) -> int:
+    """Send the frames of a datagram that leave again at once; returns how many datagrams."""
+    pieces = 0
+    for index in range(copied):
+        copy = engine.copies[index, 0]
+        code = class_of_first(buf, copy, end - copy)
+        copy_end = copy + wire_length(buf, copy, end, code)
+        for _ in range(engine.copies[index, 1]):
+            engine.frames[link, class_index(code), FRAMES_OUT] += 1
+            pieces += _send(engine, buf, envelope, start, copy, copy_end, link, now_ns)
+    return pieces
+
+
+@allocating_kernel
+def _send_run(
+    engine: Engine,
+    buf: Any,
+    envelope: int,
+    start: int,
+    run: int,
+    run_end: int,
+    link: int,
+    now_ns: int,
+) -> int:
+    """Send neighbouring frames, if there are any, as one datagram; returns how many datagrams."""
+    if run == run_end:
+        return 0
+    return _send(engine, buf, envelope, start, run, run_end, link, now_ns)
+
+
+@allocating_kernel
+def _send(
+    engine: Engine,
+    buf: Any,
+    envelope: int,
+    start: int,
+    first: int,
+    end: int,
+    link: int,
+    now_ns: int,
+) -> int:
+    out.put(engine.outbox, link, now_ns, buf, envelope, start - envelope, buf, first, end - first)
+    engine.datagrams[link, DATAGRAMS_OUT] += 1
+    return 1

@@ -1,0 +1,246 @@
+"""One frame met on a link: what it is, where it lies in its stream, and which rule strikes it.
+
+    DATA, PAD of a known session   keyed by position and attempt
+    any other of a known stream    keyed by order of appearance, so sensitive to timing
+    SM of no stream at all         the same: a receiver asks whoever sends there to tell of itself
+    of no stream of the case       never chosen
+
+In a replay the table of fates is asked in place of the rules.
+
+Meeting a frame counts it, so a frame must be met exactly once. Refuses to know what actions do.
+"""
+
+from typing import Any, NamedTuple
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.decision import NO_POSITION
+from windtunnel.harness.artifact.middlebox.frame_class import (
+    DATA,
+    HEARTBEAT,
+    MALFORMED,
+    NAK,
+    PAD,
+    SETUP,
+    SM,
+)
+from windtunnel.harness.dissect.frames import layout
+from windtunnel.harness.dissect.frames.bytes_at import i32_le
+from windtunnel.harness.dissect.frames.frames import aligned, class_of_first, class_of_next, fill
+from windtunnel.harness.middlebox.engine import replayed_decisions as told
+from windtunnel.harness.middlebox.engine import sessions as known
+from windtunnel.harness.middlebox.engine.prf import subject
+from windtunnel.harness.middlebox.engine.selection import Met, looks_at
+from windtunnel.harness.middlebox.engine.state import (
+    FIRST_DATA_NS,
+    FRAMES_IN,
+    IS_REPLAY,
+    SEED,
+    SESSION_OVERFLOWS,
+    SESSIONS,
+    SLOTS,
+    STRUCK,
+    TRIED,
+    Engine,
+)
+from windtunnel.harness.middlebox.engine.strike import strikes
+from windtunnel.harness.middlebox.rules import NO_RULE, class_index
+
+_DATA_HEADER = layout.DATA_HEADER_LENGTH
+_NONE = known.NONE
+
+
+class Encounter(NamedTuple):
+    """A frame and its fate; what the frame says of itself is in the engine's `row`."""
+
+    at: int
+    length: int  # in the datagram
+    kind: int  # class index
+    session: int  # index of its session, or -1
+    position: int  # or NO_POSITION
+    attempt: int  # 0 without a position
+    order: int  # of appearance, 0 with a position
+    place: int  # first byte of what it is about: for SM and NAK too; or NO_POSITION
+    extent: int  # bytes that it is about, at least 1
+    rule: int  # that strikes, or NO_RULE
+    fate: int  # index of the fate that strikes in a replay, or -1
+
+
+@allocating_kernel
+def splits_cleanly(buf: Any, at: int, length: int) -> bool:
+    """Whether a datagram is whole frames and nothing else."""
+    end = at + length
+    code = class_of_first(buf, at, length)
+    while code in (DATA, PAD) and at < end:
+        code = class_of_next(buf, at, end - at)
+        if code != MALFORMED:
+            at += wire_length(buf, at, end, code)
+    return code != MALFORMED
+
+
+@allocating_kernel
+def wire_length(buf: Any, at: int, end: int, code: int) -> int:
+    """The bytes of a frame in its datagram; a PAD occupies more than that in its term."""
+    if code == DATA:
+        return aligned(i32_le(buf, at))
+    return _DATA_HEADER if code == PAD else end - at
+
+
+@allocating_kernel
+def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) -> Encounter:
+    """Count a frame of a clean datagram in, place it, and see which rule strikes it."""
+    code = class_of_first(buf, at, end - at)
+    kind = class_index(code)
+    length = wire_length(buf, at, end, code)
+    engine.frames[link, kind, FRAMES_IN] += 1
+    row = engine.row[0]
+    _read(row, buf, at, length, code)
+    ordinal = _stream_ordinal(engine.streams, row, code)
+    if ordinal == _NONE:
+        return Encounter(at, length, kind, _NONE, NO_POSITION, 0, 0, NO_POSITION, 1, NO_RULE, _NONE)
+    if code == SETUP:
+        _learn(engine, buf, at, link)
+    session = _session(engine, link, code)
+    place = _place(engine, session, code)
+    extent = _extent(row, code)
+    attempt, order = 0, 0
+    if code in (DATA, PAD) and place != NO_POSITION:
+        attempt = known.next_attempt(
+            engine.attempts, engine.sessions[session], row["term_id"], row["term_offset"]
+        )
+        if engine.state[FIRST_DATA_NS] == 0:
+            engine.state[FIRST_DATA_NS] = now_ns
+    else:
+        engine.orders[link, kind, ordinal] += 1
+        order = int(engine.orders[link, kind, ordinal])
+    flags = int(row["flags"])
+    met = Met(link, kind, ordinal, session, flags, length, place, extent, attempt, order, now_ns)
+    rule, fate = NO_RULE, _NONE
+    if engine.state[IS_REPLAY] != 0:
+        fate = _fate(engine, met)
+        if fate != _NONE:
+            rule = int(engine.fates[fate]["rule"])
+    else:
+        rule = _first_that_strikes(engine, met)
+    position = NO_POSITION
+    if attempt != 0:
+        position = place
+        _reach(engine, ordinal, place + extent, now_ns)
+    return Encounter(at, length, kind, session, position, attempt, order, place, extent, rule, fate)
+
+
+@allocating_kernel
+def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
+    row["flags"] = 0
+    row["frame_length"] = 0
+    row["session_id"] = 0
+    row["stream_id"] = 0
+    row["term_id"] = 0
+    row["term_offset"] = 0
+    row["receiver_id"] = 0
+    fill(row, buf, at, length, code)
+
+
+@allocating_kernel
+def _reach(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
+    """Note how far a stream has come by, and since when the rules that wait for that are awake."""
+    # Nothing is reached before a first frame, not even the very beginning.
+    if position <= engine.reached[ordinal]:
+        return
+    engine.reached[ordinal] = position
+    for rule in range(len(engine.rules)):
+        record = engine.rules[rule]
+        if (
+            record["reached_ordinal"] == ordinal
+            and record["reached_position"] <= position
+            and engine.awake_since_ns[rule] == 0
+        ):
+            engine.awake_since_ns[rule] = now_ns
+
+
+@allocating_kernel
+def _learn(engine: Engine, buf: Any, at: int, link: int) -> None:
+    state = engine.state
+    sessions, slots, had_room = known.learn(
+        engine.sessions, state[SESSIONS], state[SLOTS], len(engine.attempts), buf, at, link
+    )
+    state[SESSIONS] = sessions
+    state[SLOTS] = slots
+    if not had_room:
+        state[SESSION_OVERFLOWS] += 1
+
+
+@allocating_kernel
+def _session(engine: Engine, link: int, code: int) -> int:
+    """The session of the frame in `row`, which sends on this link or hears back on it."""
+    row = engine.row[0]
+    count = engine.state[SESSIONS]
+    found = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
+    if found == _NONE and code not in (DATA, PAD, HEARTBEAT, SETUP):
+        found = known.find(engine.sessions, count, link ^ 1, row["session_id"], row["stream_id"])
+    return found
+
+
+@allocating_kernel
+def _place(engine: Engine, session: int, code: int) -> int:
+    """The position that the frame in `row` is about, or NO_POSITION."""
+    if session == _NONE or code not in (DATA, PAD, HEARTBEAT, SETUP, SM, NAK):
+        return NO_POSITION
+    row = engine.row[0]
+    term_id, term_offset = int(row["term_id"]), int(row["term_offset"])
+    if not known.has_place(engine.sessions[session], term_id, term_offset):
+        return NO_POSITION
+    return known.position(engine.sessions[session], term_id, term_offset)
+
+
+@allocating_kernel
+def _extent(row: Any, code: int) -> int:
+    """The bytes of the stream that the frame in `row` is about."""
+    if code in (DATA, PAD):
+        return aligned(row["frame_length"])
+    return max(1, int(row["nak_length"])) if code == NAK else 1
+
+
+@allocating_kernel
+def _first_that_strikes(engine: Engine, met: Met) -> int:
+    seed = engine.state[SEED]
+    by_order = 1 if met.attempt == 0 else 0
+    what = subject(met.link, met.kind, met.ordinal, by_order)
+    place = met.order - 1 if by_order else met.place
+    chain = met.session
+    if by_order:
+        streams = engine.orders.shape[2]
+        chain = len(engine.sessions) + (met.link * engine.frames.shape[1] + met.kind) * streams
+        chain += met.ordinal
+    for rule in range(len(engine.rules)):
+        if looks_at(engine, rule, met):
+            engine.tallies[rule, TRIED] += 1
+            if strikes(engine.rules, engine.chains, rule, chain, seed, what, place, met.attempt):
+                engine.tallies[rule, STRUCK] += 1
+                return rule
+    return NO_RULE
+
+
+@allocating_kernel
+def _fate(engine: Engine, met: Met) -> int:
+    """The fate of a frame that struck it in the run that is replayed, or -1."""
+    number, place = 0, met.order
+    if met.attempt != 0:
+        number, place = int(engine.sessions[met.session]["number"]), met.place
+    what = told.kind_of_frame(met.link, met.kind, met.ordinal, number)
+    found = told.find(engine.fates, what, place, met.attempt)
+    if found != _NONE:
+        fate = engine.fates[found]
+        fate["is_met"] = 1
+        engine.tallies[fate["rule"], TRIED] += 1
+        engine.tallies[fate["rule"], STRUCK] += 1
+    return found
+
+
+@allocating_kernel
+def _stream_ordinal(streams: Any, row: Any, code: int) -> int:
+    """A place among the case's streams, the one behind them for an SM to anyone, or none."""
+    for ordinal in range(len(streams)):
+        if streams[ordinal] == row["stream_id"]:
+            return ordinal
+    is_to_anyone = code == SM and row["stream_id"] == 0 and row["session_id"] == 0
+    return len(streams) if is_to_anyone else _NONE

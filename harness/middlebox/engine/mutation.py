@@ -1,0 +1,151 @@
+"""What leaves otherwise than it came: damaged, cut off, forged, or from another port.
+
+    original   | header | payload ............ |
+    corrupt    | hea?er | payload ............ |    a bit flipped
+    truncate   | header | pay |
+    inject     | header | payload ............ |  | a forged frame |
+    readdress  the same, with another source port
+
+Whoever sends the outbox makes lengths and checksums agree with the new bytes, so that what is wrong
+reaches the endpoint. What a damaged frame became is looked up anew, and counted as that.
+"""
+
+from typing import Any
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.decision import CORRUPT, READDRESS, TRUNCATE
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
+from windtunnel.harness.dissect.frames import layout
+from windtunnel.harness.dissect.frames.bytes_at import i32_le
+from windtunnel.harness.dissect.frames.frames import class_of_first, class_of_next
+from windtunnel.harness.middlebox.engine import outbox as out
+from windtunnel.harness.middlebox.engine.frame_match import Encounter, wire_length
+from windtunnel.harness.middlebox.engine.prf import draws, subject
+from windtunnel.harness.middlebox.engine.state import (
+    DATAGRAMS_OUT,
+    FRAMES_DAMAGED_FROM,
+    FRAMES_DAMAGED_INTO,
+    FRAMES_FORGED,
+    FRAMES_OUT,
+    SEED,
+    Engine,
+)
+from windtunnel.harness.middlebox.engine.templates import fill_in, set_values
+from windtunnel.harness.middlebox.rule_compiler import PAYLOAD
+from windtunnel.harness.middlebox.rules import class_index
+
+_HEADER_BITS = 8 * layout.DATA_HEADER_LENGTH
+
+
+@allocating_kernel
+def send_damaged(
+    engine: Engine,
+    buf: Any,
+    envelope: int,
+    start: int,
+    link: int,
+    now_ns: int,
+    frame: Encounter,
+    detail: int,
+) -> None:
+    """Send a frame as the rule that struck it wants it, in a datagram of its own.
+
+    `detail` is the first bit to be flipped, or the bytes to be left.
+    """
+    rule = engine.rules[frame.rule]
+    action = rule["action"]
+    length = detail if action == TRUNCATE else frame.length
+    out.put(engine.outbox, link, now_ns, buf, envelope, start - envelope, buf, frame.at, length)
+    datagram = engine.outbox.datagrams[engine.outbox.counts[out.COUNT] - 1]
+    engine.datagrams[link, DATAGRAMS_OUT] += 1
+    if action == READDRESS:
+        datagram["source_port"] = rule["source_port"]
+        engine.frames[link, frame.kind, FRAMES_OUT] += 1
+        return
+    datagram["is_changed"] = 1
+    at = datagram["at"] + datagram["envelope_length"]
+    if action == CORRUPT:
+        for bit in range(detail, detail + rule["bits"]):
+            if bit < 8 * length:
+                engine.outbox.buf[at + bit // 8] ^= 1 << bit % 8
+    engine.frames[link, frame.kind, FRAMES_DAMAGED_FROM] += 1
+    count_frames(engine, engine.outbox.buf, at, at + length, link, FRAMES_DAMAGED_INTO)
+
+
+@allocating_kernel
+def damage_detail(engine: Engine, buf: Any, link: int, frame: Encounter) -> int:
+    """The first bit that is flipped in a frame, the bytes that are left of it, or 0.
+
+    The bit comes from the low end of a second draw, so it has nothing to do with the decision. In a
+    replay it is the bit that was flipped then.
+    """
+    rule = engine.rules[frame.rule]
+    if frame.fate >= 0:
+        detail = int(engine.fates[frame.fate]["detail"])
+        return min(detail, frame.length) if rule["action"] == TRUNCATE else detail
+    if rule["action"] == TRUNCATE:
+        return int(rule["cut_to"])
+    if rule["action"] != CORRUPT:
+        return 0
+    first = engine.spans[frame.rule, frame.kind, 0]
+    bits = engine.spans[frame.rule, frame.kind, 1]
+    if bits == PAYLOAD:
+        bits = 8 * i32_le(buf, frame.at) - _HEADER_BITS
+    choices = max(1, bits - rule["bits"] + 1)
+    what = subject(link, frame.kind, 0, 1)
+    place = frame.place if frame.attempt else engine.orders[link, frame.kind].sum()
+    _, drawn = draws(engine.state[SEED], frame.rule, what, place, frame.attempt)
+    return int(first + drawn % choices)
+
+
+@allocating_kernel
+def send_forged(
+    engine: Engine, buf: Any, envelope: int, start: int, link: int, frame: Encounter
+) -> int:
+    """Send the forged frames that follow a frame; returns how many datagrams that makes."""
+    rule = engine.rules[frame.rule]
+    for index in range(rule["first_forged"], rule["first_forged"] + rule["forged"]):
+        template = engine.templates[index]
+        length = template["length"]
+        out.put(
+            engine.outbox,
+            link,
+            0,
+            buf,
+            envelope,
+            start - envelope,
+            engine.template_buf,
+            template["at"],
+            length,
+        )
+        datagram = engine.outbox.datagrams[engine.outbox.counts[out.COUNT] - 1]
+        datagram["is_changed"] = 1
+        at = datagram["at"] + datagram["envelope_length"]
+        initial_term_id, term_length = 0, 0
+        if frame.session >= 0:
+            initial_term_id = engine.sessions[frame.session]["initial_term_id"]
+            term_length = engine.sessions[frame.session]["term_length"]
+        set_values(
+            engine.values, template, engine.row[0], frame.place, initial_term_id, term_length
+        )
+        fill_in(engine.outbox.buf, at, template, engine.patches, engine.values)
+        engine.datagrams[link, DATAGRAMS_OUT] += 1
+        count_frames(engine, engine.outbox.buf, at, at + length, link, FRAMES_FORGED)
+    return int(rule["forged"])
+
+
+@allocating_kernel
+def count_frames(engine: Engine, buf: Any, at: int, end: int, link: int, column: int) -> None:
+    """Count the frames of a datagram that leaves as it is, in a column and as sent."""
+    code = class_of_first(buf, at, end - at)
+    walks = code in (DATA, PAD)
+    while True:
+        if walks:
+            code = class_of_next(buf, at, end - at)
+        engine.frames[link, class_index(code), column] += 1
+        engine.frames[link, class_index(code), FRAMES_OUT] += 1
+        if code != DATA:
+            return
+        at += wire_length(buf, at, end, code)
+        if at >= end:
+            return

@@ -1,0 +1,112 @@
+"""Datagrams on their way out: packed one behind the other, each with its envelope.
+
+    buf   | envelope | frames ... | envelope | frames ... |        OUT[i].at -> envelope
+
+An envelope is opaque here: bytes that came before the datagram's frames and that whoever sends it
+needs (for the relay its Ethernet, IP and UDP headers). The sender empties the whole box at once.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+
+OUT = np.dtype(
+    [
+        ("at", "<i8"),  # of the envelope in `buf`
+        ("envelope_length", "<i8"),
+        ("length", "<i8"),  # of the frames behind it
+        ("link", "<i8"),
+        ("arrived_ns", "<i8"),  # of the datagram it comes from; 0 if it was kept back on purpose
+        ("foreign", "<i8"),  # 1: a packet that is all envelope, to be sent as it is
+        ("is_changed", "<i8"),  # 1: its frames are not those that its checksum was made for
+        ("source_port", "<i8"),  # that it is to come from, or 0 to leave it alone
+    ]
+)
+
+COUNT = 0
+USED = 1
+_ALIGNMENT = 64
+
+
+class Outbox(NamedTuple):
+    """The box; `counts` holds the number of datagrams and the bytes used."""
+
+    datagrams: Any
+    buf: Any
+    counts: Any
+
+
+def make_outbox(datagrams: int, length: int) -> Outbox:
+    """An empty box for so many datagrams of so many bytes together."""
+    return Outbox(
+        datagrams=np.zeros(datagrams, dtype=OUT),
+        buf=np.zeros(length, dtype=np.uint8),
+        counts=np.zeros(2, dtype=np.int64),
+    )
+
+
+@allocating_kernel
+def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length: int) -> None:
+    """Copy between two arrays; assigning a slice would allocate, lest the two be one.
+
+    In a view an index cannot be below zero, and the compiler sees that whole runs may be moved.
+    """
+    to, came = target[target_at : target_at + length], source[source_at : source_at + length]
+    for index in range(length):
+        to[index] = came[index]
+
+
+@allocating_kernel
+def has_room(outbox: Outbox, datagrams: int, length: int) -> bool:
+    """Whether so many datagrams of so many bytes together surely fit."""
+    if outbox.counts[COUNT] + datagrams > len(outbox.datagrams):
+        return False
+    return bool(outbox.counts[USED] + length + datagrams * _ALIGNMENT <= len(outbox.buf))
+
+
+@allocating_kernel
+def put(
+    outbox: Outbox,
+    link: int,
+    arrived_ns: int,
+    envelope_buf: Any,
+    envelope_at: int,
+    envelope_length: int,
+    buf: Any,
+    at: int,
+    length: int,
+) -> None:
+    """Add a datagram: an envelope from one place, frames from another."""
+    assert outbox.counts[COUNT] < len(outbox.datagrams)
+    datagram = outbox.datagrams[outbox.counts[COUNT]]
+    start = outbox.counts[USED]
+    middle = start + envelope_length
+    assert middle + length <= len(outbox.buf)
+    datagram["at"] = start
+    datagram["envelope_length"] = envelope_length
+    datagram["length"] = length
+    datagram["link"] = link
+    datagram["arrived_ns"] = arrived_ns
+    datagram["foreign"] = 0
+    datagram["is_changed"] = 0
+    datagram["source_port"] = 0
+    copy_bytes(outbox.buf, start, envelope_buf, envelope_at, envelope_length)
+    copy_bytes(outbox.buf, middle, buf, at, length)
+    used = middle + length
+    outbox.counts[USED] = used + -used % _ALIGNMENT
+    outbox.counts[COUNT] += 1
+
+
+@allocating_kernel
+def put_foreign(outbox: Outbox, link: int, arrived_ns: int, buf: Any, at: int, length: int) -> None:
+    """Add a packet that is no datagram of ours, to be sent as it is."""
+    put(outbox, link, arrived_ns, buf, at, length, buf, at, 0)
+    outbox.datagrams[outbox.counts[COUNT] - 1]["foreign"] = 1
+
+
+@allocating_kernel
+def empty(outbox: Outbox) -> None:
+    """Forget all datagrams."""
+    outbox.counts[:] = 0

@@ -1,0 +1,199 @@
+"""The headers around a datagram: whose it is, and what must change before it leaves again.
+
+    | Ethernet 14 | IPv4 20..60 or IPv6 40.. | UDP 8 | frames ...
+    \\_______________ envelope _______________/
+
+A packet from a host of the same machine often has only the sum of its pseudo-header where the UDP
+checksum should be, since a network card was expected to finish it; it is finished here. A carved
+datagram gets new lengths and checksums. All else stays as the host wrote it, TTL included: the
+relay is not seen. Not covered: TCP, whose checksums stay unfinished.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.dissect.capture.packet import (
+    CUT,
+    IP_FRAGMENT,
+    LINK_ETHERNET,
+    address_v4,
+    address_v6,
+    ip_start,
+    udp_payload_length,
+    udp_start,
+)
+from windtunnel.harness.dissect.frames.bytes_at import u16_be
+
+ENVELOPE_LENGTH_MAX = 192
+"""Longest run of headers before a datagram; those with more (IPv6 extensions) pass as other."""
+
+AERON = 0
+"""A datagram between two hosts, or from one to a group, to or from a port of the case."""
+OTHER = 1
+"""From anyone to another host, but not Aeron's."""
+FRAGMENT = 2
+"""A piece of an IP packet for another host: it could hold Aeron frames that nobody can see."""
+STRAY = 3
+"""For none of the hosts: ARP, broadcast, the relay's own."""
+
+NOBODY = -1
+"""In place of the port that a packet goes to."""
+EVERYBODY = -2
+"""The same for a multicast packet: whoever its sender has a link to."""
+
+_MAC_LENGTH = 6
+_UDP_HEADER = 8
+_UDP = 17
+_BROADCAST = 0xFF
+_MULTICAST_V4 = 0xE
+_MULTICAST_V6 = 0xFF
+
+
+@allocating_kernel
+def classify(
+    buf: Any, at: int, end: int, hosts: Any, near: int, ports: Any
+) -> tuple[int, int, int, int]:
+    """What a packet that came in at the port of host `near` is, and which port it goes to.
+
+    Shapes:  buf uint8[n]; hosts int64[h, 2]: address halves; ports int64[p]
+    Returns: class; port, NOBODY or EVERYBODY; and the lengths of envelope and payload of a UDP
+             datagram, else 0
+    """
+    ip_at = ip_start(buf, at, end, LINK_ETHERNET)
+    if ip_at < 0:
+        return STRAY, NOBODY, 0, 0
+    udp_at, packet_end = udp_start(buf, ip_at, end)
+    if udp_at == CUT:
+        return STRAY, NOBODY, 0, 0
+    far = _host(buf, ip_at, hosts, near)
+    if far == NOBODY:
+        return STRAY, NOBODY, 0, 0
+    is_known = _is_address(buf, ip_at, 0, hosts, near)
+    if far == EVERYBODY and not is_known:
+        return STRAY, NOBODY, 0, 0
+    if udp_at == IP_FRAGMENT:
+        return FRAGMENT, far, 0, 0
+    length = udp_payload_length(buf, udp_at, packet_end) if udp_at >= 0 else CUT
+    envelope_length = udp_at + _UDP_HEADER - at
+    if length >= 0 and envelope_length <= ENVELOPE_LENGTH_MAX:
+        source, destination = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
+        if is_known:
+            for port in ports:
+                if port in (source, destination):
+                    return AERON, far, envelope_length, length
+    else:
+        envelope_length, length = 0, 0
+    if far == EVERYBODY:
+        # What a host tells every router, such as which groups it joins.
+        return STRAY, NOBODY, 0, 0
+    return OTHER, far, envelope_length, length
+
+
+@allocating_kernel
+def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
+    """The port of the host that a packet is addressed to, other than its own."""
+    for host in range(len(hosts)):
+        if host != near and _is_address(buf, ip_at, 1, hosts, host):
+            return host
+    if buf[ip_at] >> 4 == 4:
+        return EVERYBODY if buf[ip_at + 16] >> 4 == _MULTICAST_V4 else NOBODY
+    return EVERYBODY if buf[ip_at + 24] == _MULTICAST_V6 else NOBODY
+
+
+@allocating_kernel
+def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
+    """Address a packet to the host `far`, from the relay's port to it; a group stays addressed.
+
+    Shapes: macs uint8[h, 12]: for each port the host's address, then the relay's own
+    """
+    is_group = buf[at] & 1 and buf[at] != _BROADCAST
+    first = _MAC_LENGTH if is_group else 0
+    for index in range(first, 2 * _MAC_LENGTH):
+        buf[at + index] = macs[far, index]
+
+
+@allocating_kernel
+def seal(buf: Any, at: int, envelope_length: int, length: int, is_changed: bool) -> None:
+    """Make lengths and checksums of a datagram's headers agree with its frames.
+
+    `is_changed` says that the headers or the frames are not those that the checksum was made for;
+    another length is seen here. An IPv4 datagram without a checksum stays without.
+    """
+    udp_at = at + envelope_length - _UDP_HEADER
+    ip_at = ip_start(buf, at, udp_at, LINK_ETHERNET)
+    is_v4 = buf[ip_at] >> 4 == 4
+    stored_length = u16_be(buf, udp_at + 4)
+    udp_length = length + _UDP_HEADER
+    changed = stored_length != udp_length
+    if changed:
+        _put_u16(buf, udp_at + 4, udp_length)
+        if is_v4:
+            _put_u16(buf, ip_at + 2, udp_at - ip_at + udp_length)
+            _put_u16(buf, ip_at + 10, 0)
+            _put_u16(buf, ip_at + 10, 0xFFFF ^ _fold(_sum(buf, ip_at, udp_at)))
+        else:
+            _put_u16(buf, ip_at + 4, u16_be(buf, ip_at + 4) + udp_length - stored_length)
+    stored = u16_be(buf, udp_at + 6)
+    if stored == 0 and is_v4:
+        return
+    pseudo = _pseudo_sum(buf, ip_at, is_v4, udp_length)
+    if changed or is_changed or stored == _fold(pseudo):
+        _put_u16(buf, udp_at + 6, 0)
+        total = 0xFFFF ^ _fold(pseudo + _sum(buf, udp_at, udp_at + udp_length))
+        _put_u16(buf, udp_at + 6, 0xFFFF if total == 0 else total)
+
+
+@allocating_kernel
+def port(buf: Any, at: int, envelope_length: int, which: int) -> int:
+    """The source (0) or destination (1) port of a datagram."""
+    return u16_be(buf, at + envelope_length - _UDP_HEADER + 2 * which)
+
+
+@allocating_kernel
+def set_port(buf: Any, at: int, envelope_length: int, which: int, value: int) -> None:
+    """Change the source (0) or destination (1) port; the checksum is to be made anew."""
+    _put_u16(buf, at + envelope_length - _UDP_HEADER + 2 * which, value)
+
+
+@allocating_kernel
+def _is_address(buf: Any, ip_at: int, which: int, hosts: Any, host: int) -> bool:
+    """Whether the source (0) or destination (1) is a host's address."""
+    if buf[ip_at] >> 4 == 4:
+        high, low = address_v4(buf, ip_at + 12 + 4 * which)
+    else:
+        high, low = address_v6(buf, ip_at + 8 + 16 * which)
+    return bool(high == hosts[host, 0] and low == hosts[host, 1])
+
+
+@allocating_kernel
+def _pseudo_sum(buf: Any, ip_at: int, is_v4: bool, udp_length: int) -> int:
+    start, end = (ip_at + 12, ip_at + 20) if is_v4 else (ip_at + 8, ip_at + 40)
+    return _sum(buf, start, end) + _UDP + udp_length
+
+
+@allocating_kernel
+def _sum(buf: Any, at: int, end: int) -> int:
+    """The sum of big-endian 16-bit words; an odd last byte is the high half of one."""
+    even = 0
+    odd = 0
+    for index in range(at, end - 1, 2):
+        even += int(np.int64(buf[index]))
+        odd += int(np.int64(buf[index + 1]))
+    if (end - at) % 2:
+        even += int(np.int64(buf[end - 1]))
+    return (even << 8) + odd
+
+
+@allocating_kernel
+def _fold(total: int) -> int:
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+@allocating_kernel
+def _put_u16(buf: Any, at: int, value: int) -> None:
+    buf[at] = value >> 8 & 0xFF
+    buf[at + 1] = value & 0xFF

@@ -1,0 +1,85 @@
+"""The keyed draw behind every decision: Philox 4x32 with ten rounds, a counter-based generator.
+
+    key      = seed, low and high 32 bits
+    counter  = | position or order, low 32 | high 32 | attempt | what |
+    what     = rule 8 | stream ordinal 8 | class index 8 | pair of hosts 6 | by order 1 | way 1
+
+A draw is a pure function of these, so a frame's fate does not depend on which other frames came
+before it: neither batching, nor timing, nor a control frame more or less can shift it. All
+arithmetic stays within signed 64 bits, so it is the same jitted and as plain Python.
+
+Source: Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (2011).
+"""
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+
+DRAW_BITS = 62
+"""A draw is a whole number below 2 to this power, so it fits a signed 64-bit integer."""
+
+ROUNDS = 10
+_LOW = 0xFFFFFFFF
+_MULTIPLIER_0 = 0xD2511F53
+_MULTIPLIER_1 = 0xCD9E8D57
+_WEYL_0 = 0x9E3779B9
+_WEYL_1 = 0xBB67AE85
+
+
+@allocating_kernel
+def philox(
+    counter_0: int, counter_1: int, counter_2: int, counter_3: int, key_0: int, key_1: int
+) -> tuple[int, int, int, int]:
+    """Four words of 32 bits from a counter of four and a key of two.
+
+    Source: figure 3 of the paper; test vectors from its reference implementation.
+    """
+    for _ in range(ROUNDS):
+        low_0, high_0 = _product(_MULTIPLIER_0, counter_0)
+        low_1, high_1 = _product(_MULTIPLIER_1, counter_2)
+        counter_0 = high_1 ^ counter_1 ^ key_0
+        counter_1 = low_1
+        counter_2 = high_0 ^ counter_3 ^ key_1
+        counter_3 = low_0
+        key_0 = (key_0 + _WEYL_0) & _LOW
+        key_1 = (key_1 + _WEYL_1) & _LOW
+    return counter_0, counter_1, counter_2, counter_3
+
+
+@allocating_kernel
+def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
+    """A number below 2 to the power DRAW_BITS for one frame and one rule.
+
+    `what` is made by `subject`; `place` is a position or an order of appearance.
+    """
+    return draws(seed, rule, what, place, attempt)[0]
+
+
+@allocating_kernel
+def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[int, int]:
+    """Two such numbers that have nothing to do with each other; the first is `draw`'s."""
+    first, second, third, fourth = philox(
+        place & _LOW,
+        (place >> 32) & _LOW,
+        attempt & _LOW,
+        (rule << 24 | what) & _LOW,
+        seed & _LOW,
+        (seed >> 32) & _LOW,
+    )
+    return first << 30 | second >> 2, third << 30 | fourth >> 2
+
+
+@allocating_kernel
+def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
+    """The kind of frame that a draw is for, in 24 bits; the last bit of a link is its way."""
+    pair, way = link >> 1, link & 1
+    return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
+
+
+@allocating_kernel
+def _product(left: int, right: int) -> tuple[int, int]:
+    """The low and the high word of a 64-bit product.
+
+    Halved, since the product of two 32-bit words does not fit a signed 64-bit integer.
+    """
+    low_part = left * (right & 0xFFFF)
+    high_part = left * (right >> 16) + (low_part >> 16)
+    return (high_part << 16 | low_part & 0xFFFF) & _LOW, high_part >> 16

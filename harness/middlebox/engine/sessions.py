@@ -1,0 +1,147 @@
+"""Where a frame lies in its stream, and how often that place has passed a link before.
+
+    SETUP  ->  SESSION: initial term id, term length, a region of the attempts table
+    DATA   ->  position = (term id - initial term id) * term length + term offset
+               attempts[region + term count mod 4][offset / 32] = | term count + 1 | attempt |
+
+A slot of the table holds the term count it was last used for, so nothing is ever cleared: a slot
+of an older term counts as never used. Four terms are kept, one more than a log buffer has. Knows
+no rule.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.dissect.frames import layout
+from windtunnel.harness.dissect.frames.bytes_at import i32_le
+
+SESSION = np.dtype(
+    [
+        ("session_id", "<i8"),
+        ("stream_id", "<i8"),
+        ("link", "<i8"),  # direction of its DATA
+        ("initial_term_id", "<i8"),
+        ("term_length", "<i8"),
+        ("region", "<i8"),  # first slot in the attempts table
+        ("number", "<i8"),  # among the sessions of its stream between two hosts, from 1
+        ("kept_head", "<i8"),  # first of its frames that wait for an event, a slot of `waiting`
+        ("kept_tail", "<i8"),  # both NONE when there are none
+    ]
+)
+
+NONE = -1
+TERMS_KEPT = 4
+TERM_LENGTH_MIN = 1 << 16
+TERM_LENGTH_MAX = 1 << 30
+
+_ALIGNMENT = layout.FRAME_ALIGNMENT
+_ATTEMPT_BITS = 32
+_SETUP_SESSION = layout.SETUP.field("session_id").offset
+_SETUP_STREAM = layout.SETUP.field("stream_id").offset
+_SETUP_INITIAL = layout.SETUP.field("initial_term_id").offset
+_SETUP_LENGTH = layout.SETUP.field("term_length").offset
+
+
+@allocating_kernel
+def region_slots(term_length: int) -> int:
+    """The slots of the attempts table that one session takes."""
+    return TERMS_KEPT * (term_length // _ALIGNMENT)
+
+
+@allocating_kernel
+def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) -> int:
+    """The index of a session that sends over a link, or NONE."""
+    for index in range(count):
+        if (
+            sessions[index]["session_id"] == session_id
+            and sessions[index]["stream_id"] == stream_id
+            and sessions[index]["link"] == link
+        ):
+            return index
+    return NONE
+
+
+@allocating_kernel
+def learn(
+    sessions: Any, count: int, slots_used: int, slots: int, buf: Any, at: int, link: int
+) -> tuple[int, int, bool]:
+    """Take what a SETUP frame says of its stream; what it says anew starts new attempts.
+
+    Shapes:  buf uint8[n], a whole SETUP at `at`
+    Returns: sessions and slots now used, and False if there was no room for a new session
+    """
+    term_length = i32_le(buf, at + _SETUP_LENGTH)
+    well_formed = TERM_LENGTH_MIN <= term_length <= TERM_LENGTH_MAX
+    if not well_formed or term_length & (term_length - 1):
+        return count, slots_used, True
+    session_id = i32_le(buf, at + _SETUP_SESSION)
+    stream_id = i32_le(buf, at + _SETUP_STREAM)
+    initial_term_id = i32_le(buf, at + _SETUP_INITIAL)
+    known = find(sessions, count, link, session_id, stream_id)
+    if (
+        known != NONE
+        and sessions[known]["initial_term_id"] == initial_term_id
+        and sessions[known]["term_length"] == term_length
+    ):
+        return count, slots_used, True
+    wanted = region_slots(term_length)
+    if (known == NONE and count == len(sessions)) or slots_used + wanted > slots:
+        return count, slots_used, False
+    if known == NONE:
+        known = count
+        sessions[known]["session_id"] = session_id
+        sessions[known]["stream_id"] = stream_id
+        sessions[known]["link"] = link
+        sessions[known]["number"] = 1 + _sessions_of(sessions, count, stream_id, link)
+        sessions[known]["kept_head"] = NONE
+        sessions[known]["kept_tail"] = NONE
+    sessions[known]["initial_term_id"] = initial_term_id
+    sessions[known]["term_length"] = term_length
+    sessions[known]["region"] = slots_used
+    return max(count, known + 1), slots_used + wanted, True
+
+
+@allocating_kernel
+def _sessions_of(sessions: Any, count: int, stream_id: int, link: int) -> int:
+    found = 0
+    for index in range(count):
+        known = sessions[index]
+        if known["stream_id"] == stream_id and known["link"] >> 1 == link >> 1:
+            found += 1
+    return found
+
+
+@allocating_kernel
+def term_count(session: Any, term_id: int) -> int:
+    """Terms since the initial one, wrapping; at least 2 to the power 31 for a term before it."""
+    return int(term_id - session["initial_term_id"]) & 0xFFFFFFFF
+
+
+@allocating_kernel
+def has_place(session: Any, term_id: int, term_offset: int) -> bool:
+    """Whether a term id and offset can be a position of this stream."""
+    if term_offset < 0 or term_offset >= session["term_length"] or term_offset % _ALIGNMENT:
+        return False
+    return term_count(session, term_id) < 1 << 31
+
+
+@allocating_kernel
+def position(session: Any, term_id: int, term_offset: int) -> int:
+    """The stream position of a place."""
+    return int(term_count(session, term_id) * session["term_length"]) + term_offset
+
+
+@allocating_kernel
+def next_attempt(attempts: Any, session: Any, term_id: int, term_offset: int) -> int:
+    """Count one more passage of a place and return how many that makes."""
+    count = term_count(session, term_id)
+    term_slots = session["term_length"] // _ALIGNMENT
+    slot = session["region"] + count % TERMS_KEPT * term_slots + term_offset // _ALIGNMENT
+    tag = (count + 1) << _ATTEMPT_BITS
+    attempt = 1
+    if attempts[slot] >> _ATTEMPT_BITS == count + 1:
+        attempt = (attempts[slot] & 0xFFFFFFFF) + 1
+    attempts[slot] = tag | attempt
+    return attempt

@@ -1,0 +1,154 @@
+"""Everything that an engine knows, as arrays which kernels can share with the shell around them.
+
+Sizes are bounds, chosen once from the case: nothing grows while frames flow. Memory for the
+attempts table is reserved, and costs nothing until a term is really used.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.decision import DECISION
+from windtunnel.harness.dissect.frames.frames import FRAME, FRAME_ALIGNMENT
+from windtunnel.harness.middlebox.engine.held_frames import Waiting, make_waiting
+from windtunnel.harness.middlebox.engine.outbox import Outbox, make_outbox
+from windtunnel.harness.middlebox.engine.replayed_decisions import FATE, Fates
+from windtunnel.harness.middlebox.engine.sessions import SESSION, region_slots
+from windtunnel.harness.middlebox.engine.templates import SOURCES
+from windtunnel.harness.middlebox.rule_compiler import (
+    compile_ranges,
+    compile_rules,
+    compile_templates,
+    stream_ends,
+)
+from windtunnel.harness.middlebox.rules import CLASSES
+from windtunnel.harness.scenario.resolved.case import Case
+
+# Columns of `datagrams`, one row a link direction.
+DATAGRAMS_IN, DATAGRAMS_OUT, DATAGRAMS_DROPPED, DATAGRAMS_ADDED = range(4)
+# Columns of `frames`, by link direction and class index, in the order of FrameAccount's fields.
+FRAMES_IN, FRAMES_OUT, FRAMES_DROPPED, FRAMES_DUPLICATED, FRAMES_HELD, FRAMES_SWAPPED = range(6)
+FRAMES_FORGED, FRAMES_DAMAGED_FROM, FRAMES_DAMAGED_INTO = range(6, 9)
+FRAME_COLUMNS = 9
+# Columns of `tallies`, one row a rule.
+TRIED, STRUCK = range(2)
+# Cells of `state`.
+SEED, SESSIONS, SLOTS, DECISIONS, KEPT, KEPT_BYTES, HOLD_OVERFLOWS, SESSION_OVERFLOWS = range(8)
+FIRST_DATA_NS, COPIES_MAX, FORGED_MAX, FORGED_BYTES_MAX, IS_REPLAY = range(8, 13)
+STATE_CELLS = 13
+
+SESSIONS_PER_STREAM = 8
+"""Room for publications that come and go; each has a region of the attempts table."""
+WAITING_SLOTS = 8192
+WAITING_BYTES_MAX = 256 << 20
+OUTBOX_DATAGRAMS = 8192
+DECISIONS_KEPT_MIN = 1 << 16
+BATCH_MAX = 64
+"""Datagrams that an owner may offer on each link before it looks at the room for decisions."""
+
+
+@allocating_kernel
+def spread(state: Any, frames: int, length: int, envelope_length: int) -> tuple[int, int]:
+    """The most datagrams, and bytes of them, that a datagram of so many frames can become at once.
+
+    Forged frames are as long as those of all rules together, to be on the safe side.
+    """
+    copies = 1 + state[COPIES_MAX]
+    forged_bytes = state[FORGED_MAX] * envelope_length + state[FORGED_BYTES_MAX]
+    return (
+        frames * (copies + state[FORGED_MAX]),
+        copies * (length + frames * envelope_length) + frames * forged_bytes,
+    )
+
+
+class Engine(NamedTuple):
+    """The state of one middlebox, for both directions of all its links."""
+
+    rules: Any  # RULE, in file order
+    chosen_streams: Any  # uint8[rule, stream ordinal]: 1 where a rule looks; last, at no stream's
+    spans: Any  # int64[rule, class index, 2]: first bit and count of the field that it damages
+    ranges: Any  # int64[n, 2]: begins and ends of all rules' lists of positions, one list a rule
+    fates: Any  # FATE, sorted by frame: what a replay does, whatever the rules look at
+    templates: Any  # TEMPLATE, of all rules one behind the other
+    patches: Any  # PATCH, of all templates one behind the other
+    template_buf: Any  # uint8, the bytes of all templates
+    chains: Any  # uint8[rule, sessions, then order-keyed subjects]: states
+    tallies: Any  # int64[rule, 2]
+    awake_since_ns: Any  # int64[rule], 0 while a rule waits for its point of a stream
+    streams: Any  # int64: the case's stream ids in order; a place here is a stream ordinal
+    stream_ends: Any  # int64[stream ordinal]: position behind the last planned frame
+    reached: Any  # int64[stream ordinal]: position behind the farthest frame so far
+    sessions: Any  # SESSION
+    attempts: Any  # int64, see `sessions`
+    orders: Any  # int64[link, class index, stream ordinal]: unplaced so far; last, of no stream
+    datagrams: Any  # int64[link, 4]
+    frames: Any  # int64[link, class index, FRAME_COLUMNS]
+    decisions: Any  # DECISION, emptied by the owner
+    row: Any  # FRAME[1]: what the frame at hand says
+    values: Any  # int64[m]: what the fields of a forged frame hold, see `templates`
+    copies: Any  # int64[n, 2]: offset of a frame of one datagram, and how often it leaves again
+    waiting: Waiting
+    outbox: Outbox
+    state: Any  # int64, one cell each
+
+
+def make_engine(
+    case: Case, *, datagram_length_max: int, envelope_length_max: int, fates: Fates | None = None
+) -> Engine:
+    """An engine for a case, for datagrams and envelopes up to a length.
+
+    With `fates` it does to each frame what they say, and rules only say how that is done.
+    """
+    rules, chosen_streams, spans = compile_rules(case)
+    templates, patches, template_buf = compile_templates(case)
+    state = np.zeros(STATE_CELLS, dtype=np.int64)
+    state[SEED] = case.seed
+    state[COPIES_MAX] = max((fault.copies for fault in case.faults), default=1)
+    state[FORGED_MAX] = max((len(fault.forged) for fault in case.faults), default=0)
+    state[FORGED_BYTES_MAX] = len(template_buf)
+    state[IS_REPLAY] = 0 if fates is None else 1
+    slot_length = datagram_length_max + envelope_length_max
+    slots = max(64, min(WAITING_SLOTS, WAITING_BYTES_MAX // slot_length))
+    frames_max = 1 + datagram_length_max // FRAME_ALIGNMENT
+    stream_ids = sorted(traffic.stream_id for traffic in case.traffic)
+    regions = sum(region_slots(traffic.term_length) for traffic in case.traffic)
+    links, classes, streams = len(case.link_names), len(CLASSES), len(stream_ids)
+    pairs = links // 2
+    sessions = SESSIONS_PER_STREAM * len(case.traffic) * pairs
+    one_datagrams, one_bytes = spread(
+        state, frames_max, datagram_length_max, envelope_length_max + 64
+    )
+    return Engine(
+        rules=rules,
+        chosen_streams=chosen_streams,
+        spans=spans,
+        ranges=compile_ranges(case),
+        fates=np.zeros(0, dtype=FATE) if fates is None else fates,
+        templates=templates,
+        patches=patches,
+        template_buf=template_buf,
+        chains=np.zeros((len(rules), sessions + links * classes * (streams + 1)), dtype=np.uint8),
+        tallies=np.zeros((len(rules), 2), dtype=np.int64),
+        awake_since_ns=np.zeros(len(rules), dtype=np.int64),
+        streams=np.array(stream_ids, dtype=np.int64),
+        stream_ends=stream_ends(case),
+        reached=np.zeros(streams, dtype=np.int64),
+        sessions=np.zeros(sessions, dtype=SESSION),
+        attempts=np.zeros(SESSIONS_PER_STREAM * regions * pairs, dtype=np.int64),
+        orders=np.zeros((links, classes, streams + 1), dtype=np.int64),
+        datagrams=np.zeros((links, 4), dtype=np.int64),
+        frames=np.zeros((links, classes, FRAME_COLUMNS), dtype=np.int64),
+        decisions=np.zeros(
+            pairs * max(DECISIONS_KEPT_MIN, 2 * BATCH_MAX * frames_max), dtype=DECISION
+        ),
+        row=np.zeros(1, dtype=FRAME),
+        values=np.zeros(len(SOURCES), dtype=np.int64),
+        copies=np.zeros((frames_max, 2), dtype=np.int64),
+        waiting=make_waiting(slots, slot_length),
+        outbox=make_outbox(
+            max(OUTBOX_DATAGRAMS, slots + 2 * one_datagrams),
+            slots * (slot_length + 64) + 2 * one_bytes,
+        ),
+        state=state,
+    )

@@ -1,0 +1,1 @@
+"""Impairments of whole packets, behind the fault rules: loss, delay, rate, copies, damage."""

@@ -1,0 +1,163 @@
+"""What leaves the middlebox: from the outbox, or from the weather behind it, to the sockets.
+
+    outbox --ports, checksums--> weather? --no---> sendmmsg, a batch for each port
+                                   `--yes--> wait --> sendmmsg when due
+
+Notes how long each datagram took from its arrival, and counts what an interface refuses.
+"""
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.dissect.frames.bytes_at import u16_be
+from windtunnel.harness.middlebox.engine import held_frames as wait
+from windtunnel.harness.middlebox.engine import outbox as out
+from windtunnel.harness.middlebox.engine.packet import seal, set_macs
+from windtunnel.harness.middlebox.engine.readdress import set_ports
+from windtunnel.harness.middlebox.engine.state import Engine
+from windtunnel.harness.middlebox.impairment import impairment as skies
+from windtunnel.harness.middlebox.relay.libc import (
+    EAGAIN,
+    EINTR,
+    ENOBUFS,
+    MMSGHDR,
+    realtime_ns,
+    send_batch,
+    wait_for,
+)
+from windtunnel.harness.middlebox.relay.relay_state import (
+    ERROR,
+    LAG_BUCKET_NS,
+    LAG_BUCKETS,
+    LAG_MAX,
+    SEND_BATCH,
+    SEND_FAILURES,
+    Relay,
+)
+
+SEND_RETRY_NS = 100_000
+SEND_RETRIES_MAX = 20_000
+_HEADER_LENGTH = MMSGHDR.itemsize
+
+
+@allocating_kernel
+def flush(relay: Relay, engine: Engine) -> None:
+    """Send all datagrams of the outbox and note how long they took to get here."""
+    outbox = engine.outbox
+    count = outbox.counts[out.COUNT]
+    if count == 0:
+        return
+    for far in range(len(relay.fds)):
+        batch = 0
+        for index in range(count):
+            datagram = outbox.datagrams[index]
+            link = datagram["link"]
+            if relay.targets[link] != far:
+                continue
+            at = datagram["at"]
+            set_macs(outbox.buf, at, relay.macs, far)
+            if datagram["foreign"] == 0:
+                envelope_length, length = datagram["envelope_length"], datagram["length"]
+                is_changed = set_ports(
+                    relay.readdressed,
+                    outbox.buf,
+                    at,
+                    envelope_length,
+                    link,
+                    datagram["source_port"],
+                )
+                is_changed |= datagram["is_changed"] != 0
+                seal(outbox.buf, at, envelope_length, length, is_changed)
+            if skies.is_on(relay.weather, link):
+                _into_weather(relay, engine, index)
+                continue
+            iovec = relay.sent_iovecs[batch]
+            iovec["base"] = outbox.buf.ctypes.data + at
+            iovec["length"] = datagram["envelope_length"] + datagram["length"]
+            relay.sent_links[batch] = link
+            batch += 1
+            if batch == SEND_BATCH:
+                _send(relay, far, batch)
+                batch = 0
+        _send(relay, far, batch)
+    now_ns = realtime_ns(relay.timespec)
+    for index in range(count):
+        datagram = outbox.datagrams[index]
+        if datagram["arrived_ns"] != 0:
+            _note_lag(relay, datagram["link"], now_ns - datagram["arrived_ns"])
+    out.empty(outbox)
+
+
+@allocating_kernel
+def _into_weather(relay: Relay, engine: Engine, index: int) -> None:
+    """Hand a sealed datagram of the outbox to the weather of its direction."""
+    buf = engine.outbox.buf
+    datagram = engine.outbox.datagrams[index]
+    at, link, came_ns = datagram["at"], datagram["link"], datagram["arrived_ns"]
+    envelope_length, length = datagram["envelope_length"], datagram["length"]
+    if came_ns == 0:
+        came_ns = realtime_ns(relay.timespec)
+    if length:
+        ports_at = at + envelope_length - 8
+        source, destination = u16_be(buf, ports_at), u16_be(buf, ports_at + 2)
+        for port in relay.ports:
+            if port in (source, destination):
+                skies.take(relay.weather, link, buf, at, envelope_length, length, came_ns)
+                return
+    skies.take(relay.weather, link, buf, at, envelope_length + length, 0, came_ns)
+
+
+@allocating_kernel
+def send_weather(relay: Relay, now_ns: int) -> None:
+    """Send all that is due, in its order; neighbours of one direction leave in batches."""
+    waiting = relay.weather.waiting
+    while wait.next_due_ns(waiting) <= now_ns:
+        link = waiting.waiters[waiting.heap[0]]["link"]
+        first = waiting.counts[wait.FREE]
+        batch = 0
+        slot = skies.next_slot(relay.weather, link, now_ns)
+        while slot != wait.NONE:
+            iovec = relay.sent_iovecs[batch]
+            iovec["base"] = waiting.buf.ctypes.data + slot * waiting.buf.shape[1]
+            iovec["length"] = waiting.waiters[slot]["frame_length"]
+            waiting.free[first + batch] = slot
+            relay.sent_links[batch] = link
+            batch += 1
+            if batch == SEND_BATCH:
+                break
+            slot = skies.next_slot(relay.weather, link, now_ns)
+        _send(relay, relay.targets[link], batch)
+        # Their bytes were needed until here.
+        waiting.counts[wait.FREE] += batch
+
+
+@allocating_kernel
+def _send(relay: Relay, far: int, count: int) -> None:
+    """Send a batch; a busy interface is tried again, what it refuses is counted."""
+    headers = relay.sent_headers.ctypes.data
+    sent = 0
+    retries = 0
+    while sent < count:
+        # A batch that has sent something does not say why it stopped: what netem's full queue has
+        # taken would be sent again.
+        batch = 1 if relay.weather.netem[far] else count - sent
+        status = send_batch(relay.fds[far], headers + sent * _HEADER_LENGTH, batch)
+        if status > 0:
+            sent += status
+        elif status == -ENOBUFS and relay.weather.netem[far]:
+            # The packet has gone into netem, whose full queue took it: it counts it as dropped.
+            sent += 1
+        elif status in (-EAGAIN, -ENOBUFS) and retries < SEND_RETRIES_MAX:
+            retries += 1
+            last = len(relay.fds)
+            relay.pollfds[last]["fd"] = relay.fds[far] if status == -EAGAIN else -1
+            wait_for(relay.pollfds[last:].ctypes.data, 1, relay.timespec, SEND_RETRY_NS)
+        elif status != -EINTR:
+            relay.link_counts[relay.sent_links[sent], SEND_FAILURES] += 1
+            relay.counts[far, ERROR] = -status
+            sent += 1
+
+
+@allocating_kernel
+def _note_lag(relay: Relay, link: int, lag_ns: int) -> None:
+    bucket = min(max(lag_ns, 0) // LAG_BUCKET_NS, LAG_BUCKETS - 1)
+    relay.lags[link, bucket] += 1
+    relay.link_counts[link, LAG_MAX] = max(relay.link_counts[link, LAG_MAX], lag_ns)

@@ -1,0 +1,84 @@
+"""Who answers behind an interface: the MAC address of a host, asked for by ARP.
+
+    relay -- who has 10.64.0.3? tell 10.64.0.2 --> everyone
+    relay <------- 10.64.0.3 is at aa:bb:... ----- host
+
+The kernel answers ARP for the relay's own addresses by itself. Not covered: IPv6 neighbours.
+"""
+
+import socket
+import struct
+import time
+from ipaddress import AddressValueError, IPv4Address
+
+from windtunnel.harness.middlebox.relay.port import Port, PortError
+
+TIMEOUT_S = 5.0
+RETRY_S = 0.1
+PACKET_LENGTH_MAX = 65_536
+
+_BROADCAST = b"\xff" * 6
+_ETHERTYPE = 0x0806
+_ARP = struct.Struct("!HHBBH6s4s6s4s")
+_ETHERNET = struct.Struct("!6s6sH")
+_REQUEST, _REPLY = 1, 2
+_ANY = "0.0.0.0"
+
+
+def arp_request(mac: bytes, address: str, wanted: str) -> bytes:
+    """An Ethernet frame that asks who has an address."""
+    ethernet = _ETHERNET.pack(_BROADCAST, mac, _ETHERTYPE)
+    own, target = socket.inet_aton(address), socket.inet_aton(wanted)
+    return ethernet + _ARP.pack(1, 0x0800, 6, 4, _REQUEST, mac, own, bytes(6), target)
+
+
+def arp_answer(packet: bytes, wanted: str) -> bytes | None:
+    """The MAC address that a packet gives for an address, or None if it is about something else."""
+    if len(packet) < _ETHERNET.size + _ARP.size:
+        return None
+    if _ETHERNET.unpack_from(packet)[2] != _ETHERTYPE:
+        return None
+    hardware, protocol, _, _, code, mac, sender, _, _ = _ARP.unpack_from(packet, _ETHERNET.size)
+    if (hardware, protocol) != (1, 0x0800) or code not in (_REQUEST, _REPLY):
+        return None
+    return bytes(mac) if sender == socket.inet_aton(wanted) else None
+
+
+def find_neighbour(port: Port, wanted: str, timeout_s: float = TIMEOUT_S) -> bytes:
+    """Ask until the host answers; PortError when it does not in time."""
+    try:
+        IPv4Address(wanted)
+    except AddressValueError as error:
+        text = f"{wanted} is not an IPv4 address, and IPv6 hosts are not supported"
+        raise PortError(f"interface {port.name}: {text}") from error
+    request = arp_request(port.mac, port.address or _ANY, wanted)
+    deadline = time.monotonic() + timeout_s
+    port.socket.settimeout(RETRY_S)
+    try:
+        while time.monotonic() < deadline:
+            port.socket.send(request)
+            mac = _await_answer(port, wanted, min(deadline, time.monotonic() + RETRY_S))
+            if mac is not None:
+                return mac
+        # The time may have passed while this process stood still, and the answer be there.
+        mac = _await_answer(port, wanted, time.monotonic() + RETRY_S)
+        if mac is not None:
+            return mac
+    except OSError as error:
+        raise PortError(f"interface {port.name}: {error.strerror or error}") from error
+    finally:
+        port.socket.settimeout(None)
+    text = f"{wanted} did not answer ARP within {timeout_s:g} s"
+    raise PortError(f"interface {port.name}: {text}: is the host up, and on this side?")
+
+
+def _await_answer(port: Port, wanted: str, until: float) -> bytes | None:
+    while time.monotonic() < until:
+        try:
+            packet = port.socket.recv(PACKET_LENGTH_MAX)
+        except TimeoutError:
+            return None
+        mac = arp_answer(packet, wanted)
+        if mac is not None:
+            return mac
+    return None

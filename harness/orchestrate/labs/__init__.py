@@ -1,0 +1,1 @@
+"""Labs: hosts and a middlebox in network namespaces or containers."""

@@ -1,0 +1,159 @@
+"""The harness's end of the connection to an agent, and the processes seen through it.
+
+An `AgentLink` is the lifeline of everything started through it: closing it, or the death of the
+harness, ends them all. Refuses to know how the container came to be.
+
+Each link speaks from a thread of its own: a signal that interrupts the harness in the middle of a
+request must not leave half an answer behind for the next one.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.labs import host_agent
+from windtunnel.harness.orchestrate.labs.host_agent import Message
+from windtunnel.harness.orchestrate.processes.process import tail_of
+
+ANSWER_TIMEOUT_S = 120.0
+POLL_S = 0.01
+_RETRY_S = 0.05
+
+
+class AgentLink:
+    """A connection to the agent of one place; its requests may come from any thread."""
+
+    def __init__(self, place: str, connection: socket.socket) -> None:
+        self.place = place
+        self._connection = connection
+        self._speaker = ThreadPoolExecutor(1, f"link-{place}")
+
+    def request(self, what: str, **values: object) -> Message:
+        """Ask the agent and return its answer; LabError if it refuses or is gone."""
+        try:
+            answer = self._speaker.submit(self._exchange, {"what": what, **values}).result()
+        except (OSError, ValueError) as error:
+            raise LabError(f"the agent in {self.place} does not answer: {error}") from error
+        if answer is None:
+            raise LabError(f"the agent in {self.place} has gone")
+        if "error" in answer:
+            raise LabError(f"{what} in {self.place}: {answer['error']}")
+        return answer
+
+    def _exchange(self, request: Message) -> Message | None:
+        host_agent.send_message(self._connection, request)
+        return host_agent.receive_message(self._connection)
+
+    def read(self, path: str) -> bytes:
+        return base64.b64decode(self.request("read", path=path)["data"])
+
+    def spawn(
+        self, name: str, argv: Sequence[str], *, env: Mapping[str, str], log: Path, seen_log: str
+    ) -> AgentProcess:
+        """Start a process whose output goes to a log, which is `seen_log` in the container."""
+        pid = self.request("spawn", argv=list(argv), env=dict(env), log=seen_log)["pid"]
+        return AgentProcess(name, self, pid, log)
+
+    def run(self, argv: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S) -> bytes:
+        """Run a short command and return its output; LabError if it fails."""
+        output = f"/tmp/command-{secrets.token_hex(16)}"
+        process = self.spawn(f"{self.place}/{argv[0]}", argv, env={}, log=Path(), seen_log=output)
+        code = process.wait(timeout_s)
+        text = self.read(output)
+        if code != 0:
+            how = "did not end" if code is None else f"failed with exit code {code}"
+            words = text.decode(errors="replace").strip()
+            raise LabError(f"`{' '.join(argv)}` in {self.place} {how}: {words}")
+        return text
+
+    def close(self) -> None:
+        """Let go: the agent kills what was started through this link."""
+        self._speaker.shutdown()
+        self._connection.close()
+
+
+class AgentProcess:
+    """A process in a container; see `LabProcess` for what its methods promise."""
+
+    def __init__(self, name: str, link: AgentLink, pid: int, log: Path) -> None:
+        self.name = name
+        self._link = link
+        self._pid = pid
+        self._log = log
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            self._code = self._link.request("poll", pid=self._pid)["code"]
+        return self._code
+
+    def wait(self, timeout_s: float) -> int | None:
+        deadline_s = time.monotonic() + timeout_s
+        while (code := self.poll()) is None and time.monotonic() < deadline_s:
+            time.sleep(POLL_S)
+        return code
+
+    def tell(self, number: int) -> None:
+        self._signal(signal.Signals(number), group=False)
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM, group=False)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL, group=True)
+        self.wait(ANSWER_TIMEOUT_S)
+
+    def _signal(self, number: int, *, group: bool) -> None:
+        self._link.request("signal", pid=self._pid, number=int(number), group=group)
+
+    def tail(self, lines: int = 5) -> str:
+        return tail_of(self._log, lines)
+
+
+def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
+    """Connect to the agent of a place as soon as it listens; LabError if it does not in time."""
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(ANSWER_TIMEOUT_S)
+        try:
+            address, handle = host_agent.socket_address(control, place)
+            try:
+                connection.connect(address)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            connection.close()
+            if time.monotonic() > deadline_s:
+                raise LabError(
+                    f"no agent listens for {place} after {timeout_s:g} s: {error}"
+                ) from error
+            time.sleep(_RETRY_S)
+        else:
+            return AgentLink(place, connection)
+
+
+def stop_all(control: Path) -> None:
+    """Tell every agent that listens in a folder to end."""
+    for path in sorted(control.glob("*.sock")):
+        with contextlib.suppress(LabError):
+            link = connect(control, path.stem, timeout_s=0.0)
+            link.request("stop")
+            link.close()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["stop"]:
+        sys.exit("usage: python -m windtunnel.harness.orchestrate.labs.agent_link stop")
+    stop_all(Path(os.environ[host_agent.CONTROL_VARIABLE]))

@@ -1,0 +1,240 @@
+"""The lab made of containers: each place in its own, joined by the engine's bridges.
+
+    [host a: eth0] ---- bridge a ---- [middlebox] ---- bridge b ---- [eth0 :host b]
+
+    outside   the harness runs on the machine; the lab starts containers and networks of its own
+              and removes them
+    inside    the harness runs in a container of `docker compose up`, beside places that run
+              already; it has no engine, only the agents' sockets
+
+The addresses of the link are the run's own (see `topology.addressing`), put on top of what the
+engine hands out: the engine's firewall knows nothing of them, and they are the same in both ways.
+The middlebox's kernel forwards nothing, so what crosses has crossed the relay.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from windtunnel.harness.installation import COMPOSE_FILE, is_checkout
+from windtunnel.harness.orchestrate.lab import MID, LabError
+from windtunnel.harness.orchestrate.labs import agent_link
+from windtunnel.harness.orchestrate.labs.agent_link import AgentLink, AgentProcess
+from windtunnel.harness.orchestrate.labs.host_agent import CONTROL_VARIABLE
+from windtunnel.harness.orchestrate.precompile import precompile
+from windtunnel.harness.orchestrate.teardown import clean
+from windtunnel.harness.orchestrate.teardown.state import LabState
+from windtunnel.harness.topology import addressing
+from windtunnel.harness.topology.model import Host, Topology
+
+INSIDE_VARIABLE = "WINDTUNNEL_INSIDE"
+"""Set by compose.yaml for the harness service."""
+
+CODE_IN_CONTAINER = Path("/windtunnel")
+RUNS_IN_CONTAINER = CODE_IN_CONTAINER / "runs"
+PYTHON = "python"
+SHARED_MEMORY = "/dev/shm/windtunnel"
+CONNECT_TIMEOUT_S = 60.0
+
+Subnets = list[tuple[str, ipaddress.IPv4Network]]
+
+
+class Containers(Protocol):
+    """Where the containers of a lab come from and where they go."""
+
+    def start(self) -> Path:
+        """Have all containers running and return the folder of their agents' sockets."""
+
+    def remove(self) -> None:
+        """Remove what `start` made; idempotent."""
+
+
+class ComposeContainers:
+    """The containers that `docker compose up` started: they are there and they stay."""
+
+    def start(self) -> Path:
+        return Path(os.environ[CONTROL_VARIABLE])
+
+    def remove(self) -> None:
+        pass
+
+
+def is_inside() -> bool:
+    return os.environ.get(INSIDE_VARIABLE, "") not in ("", "0")
+
+
+def require() -> None:
+    """Raise LabError unless containers can be had here; then have their kernels compiled."""
+    if not is_checkout():
+        raise LabError(
+            f"fidelity compose needs a checkout of Windtunnel: {COMPOSE_FILE} is not part of an "
+            "installed wheel; run from a clone, or use --fidelity netns or sim"
+        )
+    if is_inside():
+        precompile.compile_all(Path(os.environ[precompile.CACHE_VARIABLE]))
+    else:
+        from windtunnel.harness.orchestrate.labs import image_kernels
+
+        image_kernels.compile_in_volume()
+
+
+def remove_left_overs() -> list[str]:
+    """Remove containers and networks of harnesses that are dead; return a line for each."""
+    if is_inside():
+        return []
+    from windtunnel.harness.orchestrate.labs import engine
+
+    return engine.remove_left_overs()
+
+
+class ComposeLab:
+    """A lab in containers; see `Lab` for what its methods promise."""
+
+    name = "compose"
+
+    def __init__(self, topology: Topology, records: Path, runs: Path) -> None:
+        self.topology = topology
+        self._records = records
+        self._runs = runs.resolve()
+        self.state = LabState(token=topology.token, run_id=topology.run_id, kind=self.name)
+        self._links: dict[str, AgentLink] = {}
+        self._interfaces: dict[str, str] = {}
+        self._crew = self._make_crew()
+
+    def _make_crew(self) -> Containers:
+        if is_inside():
+            return ComposeContainers()
+        from windtunnel.harness.orchestrate.labs import engine
+
+        return engine.EphemeralContainers(self.state, self._records, self._places, self._runs)
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        return (*(host.name for host in self.topology.hosts), MID)
+
+    def up(self) -> None:
+        try:
+            self.state.write(self._records)
+            control = self._crew.start()
+            for place in self._places:
+                self._links[place] = agent_link.connect(control, place, CONNECT_TIMEOUT_S)
+            self._configure()
+        except BaseException:
+            self.down()
+            raise
+
+    def _configure(self) -> None:
+        """Give every interface its address on the link, and every host its way to the others."""
+        middle = _subnets(self._links[MID])
+        relay_commands: list[str] = []
+        for host in self.topology.hosts:
+            found = _subnets(self._links[host.name])
+            if len(found) != 1:
+                raise LabError(f"host {host.name} has the networks {found}; expected one")
+            ((interface, subnet),) = found
+            facing = [name for name, its_subnet in middle if its_subnet == subnet]
+            if len(facing) != 1:
+                raise LabError(f"the middlebox has no interface on {subnet} of host {host.name}")
+            self._interfaces[host.name] = interface
+            self._interfaces[f"{MID}-{host.name}"] = facing[0]
+            _shell(
+                self._links[host.name],
+                self._address(interface, host.address_with_prefix) + self._routes(host, interface),
+            )
+            relay_commands += self._address(facing[0], host.gateway_with_prefix)
+            self._links[host.name].request("fresh", path=SHARED_MEMORY)
+        _shell(self._links[MID], relay_commands)
+
+    def _address(self, interface: str, address: str) -> list[str]:
+        """Return the commands for one end of a link; segments must leave one by one."""
+        return [
+            f"ip address flush dev {interface} to {addressing.RANGE}",
+            f"ip address add {address} dev {interface}",
+            f"ip link set {interface} mtu {self.topology.mtu} gso_max_segs 1",
+        ]
+
+    def _routes(self, host: Host, interface: str) -> list[str]:
+        return [
+            f"ip route replace {other.subnet} via {host.gateway} dev {interface} src {host.address}"
+            for other in self.topology.hosts
+            if other is not host
+        ]
+
+    def address(self, host: str) -> str:
+        return str(self.topology.host(host).address)
+
+    def interface(self, host: str) -> str:
+        return self._interfaces[host]
+
+    def mid_interfaces(self) -> tuple[str, ...]:
+        return tuple(self._interfaces[f"{MID}-{host}"] for host in self.topology.between)
+
+    def python(self, place: str) -> str:
+        return PYTHON
+
+    def shared_memory(self, host: str) -> str:
+        return SHARED_MEMORY
+
+    def spawn(
+        self,
+        place: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        log: Path,
+    ) -> AgentProcess:
+        return self._link(place).spawn(
+            f"{place}/{log.stem}", argv, env=env or {}, log=log, seen_log=self.path(log)
+        )
+
+    def _link(self, place: str) -> AgentLink:
+        if place not in self._links:
+            raise LabError(f"there is no container for {place}: the lab is not up")
+        return self._links[place]
+
+    def path(self, path: Path) -> str:
+        whole = path.resolve()
+        if not whole.is_relative_to(self._runs):
+            raise LabError(f"{path} is not below {self._runs}: a container cannot see it")
+        return str(RUNS_IN_CONTAINER / whole.relative_to(self._runs))
+
+    def read(self, place: str, path: str) -> bytes:
+        return self._link(place).read(path)
+
+    def down(self) -> None:
+        try:
+            self._give_back()
+        finally:
+            for link in self._links.values():
+                link.close()
+            self._links.clear()
+            self._crew.remove()
+            clean.remove(self.state, self._records)
+
+    def _give_back(self) -> None:
+        """Make what root wrote in containers the user's own."""
+        if os.geteuid() != 0 and MID in self._links:
+            owner = f"{os.geteuid()}:{os.getegid()}"
+            self._links[MID].run(["chown", "-R", owner, str(RUNS_IN_CONTAINER)])
+
+
+def _shell(link: AgentLink, commands: Sequence[str]) -> None:
+    link.run(["sh", "-ec", "\n".join(commands)])
+
+
+def _subnets(link: AgentLink) -> Subnets:
+    """Return the interfaces of a container and the subnets that the engine gave them."""
+    found = []
+    for interface in json.loads(link.run(["ip", "-json", "-4", "address"])):
+        if interface["ifname"] == "lo":
+            continue
+        for each in interface["addr_info"]:
+            address = ipaddress.IPv4Interface(f"{each['local']}/{each['prefixlen']}")
+            if address.ip not in addressing.RANGE:
+                found.append((interface["ifname"], address.network))
+    return found

@@ -1,0 +1,326 @@
+"""The container engine: the only room that speaks to it.
+
+    label windtunnel.token   the lab a container or a network belongs to
+    label windtunnel.owner   the harness that made it, as in the lab's record
+    label windtunnel.user    the effective user of that harness
+
+Whatever is made carries these labels, and everything is removed by them: nothing has to be
+remembered, also not by the keeper of a harness that was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import docker
+from docker.errors import DockerException, ImageNotFound, NotFound
+
+from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate.lab import MID, LabError
+from windtunnel.harness.orchestrate.labs import compose_file
+from windtunnel.harness.orchestrate.labs.host_agent import CONTROL_VARIABLE
+from windtunnel.harness.orchestrate.processes import process
+from windtunnel.harness.orchestrate.processes.process import CleanupWatchdog
+from windtunnel.harness.orchestrate.teardown import clean, cleanup_watchdog, state
+from windtunnel.harness.orchestrate.teardown.state import NAME_PREFIX, LabState
+
+TOKEN_LABEL = "windtunnel.token"
+OWNER_LABEL = "windtunnel.owner"
+USER_LABEL = "windtunnel.user"
+CONTROL_IN_CONTAINER = "/control"
+CONTROL_SOURCE = "control"
+BUILD_SCRIPT = ROOT / "docker" / "build.sh"
+BUILD_TIMEOUT_S = 1800.0
+ENGINE_TIMEOUT_S = 60
+_USUAL_SOCKET = Path("/var/run/docker.sock")
+
+Client: TypeAlias = docker.DockerClient
+"""For rooms that are handed one."""
+
+
+def connect() -> docker.DockerClient:
+    """Return a client of the engine; LabError if none answers."""
+    _knock()
+    try:
+        client = docker.from_env(timeout=ENGINE_TIMEOUT_S)
+    except DockerException as error:
+        raise LabError(f"no container engine can be reached: {error}") from error
+    try:
+        client.ping()
+    except (DockerException, OSError) as error:
+        client.close()
+        raise LabError(f"the container engine does not answer: {error}") from error
+    return client
+
+
+def _local_socket() -> Path | None:
+    """Return the socket of an engine on this machine, or None if it is elsewhere."""
+    address = os.environ.get("DOCKER_HOST", "")
+    if not address:
+        return _USUAL_SOCKET
+    return Path(address.removeprefix("unix://")) if address.startswith("unix://") else None
+
+
+def _knock() -> None:
+    """Raise LabError unless somebody listens: the SDK drops its open sockets when nobody does."""
+    path = _local_socket()
+    if path is None:
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(ENGINE_TIMEOUT_S)
+        try:
+            probe.connect(str(path))
+        except OSError as error:
+            raise LabError(f"no container engine listens at {path}: {error}") from error
+
+
+@contextmanager
+def connection() -> Iterator[docker.DockerClient]:
+    """Connect for a block, in which the engine's complaints become LabError."""
+    client = connect()
+    try:
+        yield client
+    except (DockerException, OSError) as error:
+        raise LabError(f"the container engine refuses: {error}") from error
+    finally:
+        client.close()
+
+
+def ensure_image(client: docker.DockerClient, image: str) -> None:
+    """Have the image, built from today's lock file; LabError if that is impossible."""
+    if shutil.which("docker") is not None:
+        process.run([str(BUILD_SCRIPT)], timeout_s=BUILD_TIMEOUT_S)
+        return
+    try:
+        client.images.get(image)
+    except ImageNotFound as error:
+        raise LabError(
+            f"the image {image} is missing, and so is the program `docker` that would build it"
+        ) from error
+
+
+class EphemeralContainers:
+    """Containers and networks for one lab, made when it goes up and removed when it goes down."""
+
+    def __init__(self, lab: LabState, records: Path, places: Sequence[str], runs: Path) -> None:
+        self._state = lab
+        self._places = tuple(places)
+        self._runs = runs
+        self._record = records.resolve() / f"{lab.token}.json"
+        self._control = control_folder(self._record)
+        self._keeper: CleanupWatchdog | None = None
+
+    def start(self) -> Path:
+        document = compose_file.read()
+        with connection() as client:
+            ensure_image(client, compose_file.plan(document, MID).image)
+            self._keeper = CleanupWatchdog(
+                [sys.executable, "-m", __name__, str(self._record)],
+                env=dict(os.environ),
+                cwd=ROOT,
+            )
+            self._make_control()
+            # A folder mounted below a read-only one must be there already.
+            (ROOT / "runs").mkdir(exist_ok=True)
+            for name, labels in compose_file.shared_volumes(document).items():
+                client.volumes.create(name, labels=labels)
+            options = compose_file.network_options(document)
+            networks = self._each(
+                [place for place in self._places if place != MID],
+                lambda host: client.networks.create(
+                    self._name(host),
+                    driver="bridge",
+                    options=options,
+                    labels=labels_of(self._state),
+                ),
+            )
+            containers = self._each(
+                self._places,
+                lambda place: self._create(client, compose_file.plan(document, place), place),
+            )
+            for network in networks[1:]:
+                network.connect(containers[self._places.index(MID)])
+            self._each(containers, lambda container: container.start())
+        return self._control
+
+    def _make_control(self) -> None:
+        try:
+            self._control.mkdir(mode=0o700, parents=True)
+        except FileExistsError as error:
+            raise LabError(
+                f"{self._control}: expected a name that is not in use, found a file or directory; "
+                "remove it"
+            ) from error
+
+    @staticmethod
+    def _each(items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
+        """Do the work for all items at once: an engine takes long for each."""
+        with ThreadPoolExecutor(4) as executor:
+            return list(executor.map(work, items))
+
+    def _name(self, place: str) -> str:
+        return f"{NAME_PREFIX}{self._state.token}-{place}"
+
+    def _create(self, client: docker.DockerClient, plan: compose_file.Plan, place: str) -> Any:
+        return client.containers.create(
+            plan.image,
+            plan.command(place),
+            name=self._name(place),
+            hostname=place,
+            network=self._name(self._places[0] if place == MID else place),
+            cap_add=list(plan.cap_add),
+            sysctls=plan.sysctls,
+            shm_size=plan.shm_size_bytes,
+            volumes=self._volumes(plan.mounts),
+            environment={CONTROL_VARIABLE: CONTROL_IN_CONTAINER},
+            labels=labels_of(self._state),
+        )
+
+    def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
+        """Return the mounts of compose.yaml, with folders of this lab for runs and control."""
+        sources = {CONTROL_SOURCE: str(self._control), "./runs": str(self._runs)}
+        volumes = {}
+        for mount in mounts:
+            source = sources.get(mount.source, mount.source)
+            if source.startswith("."):
+                source = str((ROOT / source).resolve())
+            volumes[source] = {"bind": mount.target, "mode": "ro" if mount.read_only else "rw"}
+        return volumes
+
+    def remove(self) -> None:
+        if self._keeper is None:
+            return
+        with connection() as client:
+            remove_labelled(client, f"{TOKEN_LABEL}={self._state.token}")
+        shutil.rmtree(self._control, ignore_errors=True)
+        self._keeper.release(cleanup_watchdog.DONE)
+        self._keeper = None
+
+
+def labels_of(owner: LabState) -> dict[str, str]:
+    """What all carries that a lab makes in the engine."""
+    return {
+        TOKEN_LABEL: owner.token,
+        OWNER_LABEL: json.dumps(asdict(owner)),
+        USER_LABEL: str(os.geteuid()),
+    }
+
+
+def control_folder(record: Path) -> Path:
+    """Return the folder of the agents' sockets of the lab with this record."""
+    return record.with_suffix(".control")
+
+
+def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
+    """Remove all containers and networks with a label, look again, and say what was removed."""
+    filters = {"label": label}
+    containers = client.containers.list(all=True, filters=filters)
+    with ThreadPoolExecutor(4) as executor:
+        list(executor.map(_remove_container, containers))
+    networks = client.networks.list(filters=filters)
+    for network in networks:
+        try:
+            network.remove()
+        except NotFound:
+            continue
+    left = [
+        *client.containers.list(all=True, filters=filters),
+        *client.networks.list(filters=filters),
+    ]
+    if left:
+        raise LabError(f"these are still there after their removal: {[each.name for each in left]}")
+    return [
+        *(f"container {each.name}" for each in containers),
+        *(f"network {each.name}" for each in networks),
+    ]
+
+
+def _remove_container(container: Any) -> None:
+    try:
+        container.remove(force=True)
+    except NotFound:
+        return
+
+
+def remove_left_overs() -> list[str]:
+    """Remove what dead harnesses of this user left in the engine, each thing by itself.
+
+    Returns a line for each removal; nothing to do where there is no engine. Raises NotAllRemoved
+    after everything else has been removed.
+    """
+    try:
+        client = connect()
+    except LabError:
+        return []
+    removed: list[str] = []
+    problems: list[str] = []
+    try:
+        for kind, each, labels in _labelled(client):
+            if not _is_left_over(labels):
+                continue
+            try:
+                each.remove(force=True) if kind == "container" else each.remove()
+                removed.append(f"{kind} {each.name}")
+            except NotFound:
+                continue
+            except (DockerException, OSError) as error:
+                problems.append(f"{kind} {each.name}: {error}")
+    except (DockerException, OSError) as error:
+        problems.append(f"the container engine refuses: {error}")
+    finally:
+        client.close()
+    if problems:
+        raise clean.NotAllRemoved(removed, problems)
+    return removed
+
+
+def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """Yield all containers, then all networks, that have our label, each with all its labels."""
+    filters = {"label": TOKEN_LABEL}
+    for each in client.containers.list(all=True, filters=filters, ignore_removed=True):
+        yield "container", each, each.labels
+    for each in client.networks.list(filters=filters):
+        yield "network", each, each.attrs["Labels"]
+
+
+def _is_left_over(labels: dict[str, str]) -> bool:
+    """Whether the harness that made something was this user's and is dead."""
+    user = str(os.geteuid())
+    return labels.get(USER_LABEL, user) == user and not owner_is_alive(labels.get(OWNER_LABEL, ""))
+
+
+def owner_is_alive(label: str) -> bool:
+    """Whether the harness that a label names still runs on this machine."""
+    try:
+        return state.parse(json.loads(label)).owner_is_alive()
+    except (ValueError, RecursionError, state.RecordError):
+        return False
+
+
+def main(argv: list[str]) -> int:
+    """Be the keeper of a lab, named by its record: clean up unless stdin says that all is done."""
+    path = Path(argv[0])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if sys.stdin.buffer.read() == cleanup_watchdog.DONE:
+        return 0
+    with connection() as client:
+        remove_labelled(client, f"{TOKEN_LABEL}={path.stem}")
+    shutil.rmtree(control_folder(path), ignore_errors=True)
+    clean.remove_recorded(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

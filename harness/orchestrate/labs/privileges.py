@@ -1,0 +1,115 @@
+"""May this process make network namespaces? If not, can it become one that may?
+
+    command --acquire--> unshare --user --net --mount --> this module --> the same command again
+                         all capabilities, same user       /run is its own
+
+Root may. Anyone else may inside a user namespace of their own, where the kernel allows those: the
+command starts itself again there, with all rights over nothing but its own networks. It keeps its
+user id, since programs such as tcpdump try to become someone else when they believe to be root.
+Refuses to ask for a password or to change the system.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from windtunnel.harness.orchestrate.lab import LabError
+
+REENTERED = "WINDTUNNEL_USER_NAMESPACE"
+"""Set in a process that has started itself again, so that it does not do so twice."""
+
+CAP_NET_ADMIN = 12
+CAP_NET_RAW = 13
+CAP_SYS_ADMIN = 21
+
+RUN_FOLDER = b"/run"
+"""Where `ip netns` keeps the names of namespaces; a private one is mounted over it."""
+
+_SWITCHES = (
+    ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces is 0"),
+    (
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "0",
+        "sysctl kernel.unprivileged_userns_clone is 0",
+    ),
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "sysctl kernel.apparmor_restrict_unprivileged_userns is 1",
+    ),
+)
+
+
+def effective_capabilities() -> int:
+    """Return the capability bits of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def missing() -> list[str]:
+    """Return the names of the capabilities that a lab needs and this process lacks."""
+    have = effective_capabilities()
+    needed = {
+        "CAP_NET_ADMIN": CAP_NET_ADMIN,
+        "CAP_NET_RAW": CAP_NET_RAW,
+        "CAP_SYS_ADMIN": CAP_SYS_ADMIN,
+    }
+    return [name for name, bit in needed.items() if not have >> bit & 1]
+
+
+def obstacles() -> list[str]:
+    """Return what keeps an ordinary user from having user namespaces here; empty if nothing."""
+    found = [
+        text
+        for path, bad, text in _SWITCHES
+        if Path(path).exists() and Path(path).read_text().strip() == bad
+    ]
+    if shutil.which("unshare") is None:
+        found.append("the program 'unshare' (package util-linux) is not installed")
+    return found
+
+
+def require() -> None:
+    """Raise LabError naming what is missing unless this process may make namespaces."""
+    lacking = missing()
+    if lacking:
+        reasons = obstacles() or ["and it has not started itself in a user namespace"]
+        raise LabError(
+            f"network namespaces need {', '.join(lacking)}, which this process lacks "
+            f"({'; '.join(reasons)}); run as root, or use --fidelity compose"
+        )
+
+
+def acquire() -> None:
+    """Return if namespaces may be made here; else start this command again where they may.
+
+    Call it before threads, files or displays exist: in the second case it does not return.
+    """
+    if not missing():
+        return
+    if os.environ.get(REENTERED) or obstacles():
+        require()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    command = ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--mount", "--"]
+    command += [sys.executable, "-m", __name__, *sys.orig_argv]
+    os.execvpe(command[0], command, {**os.environ, REENTERED: "1"})
+
+
+def enter(argv: list[str]) -> None:
+    """Prepare the namespace that this process is in for labs, then become the command argv."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"windtunnel", RUN_FOLDER, b"tmpfs", 0, b"mode=755") != 0:
+        reason = os.strerror(ctypes.get_errno())
+        sys.exit(f"windtunnel: a private /run cannot be mounted in a user namespace: {reason}")
+    os.execvp(argv[0], argv)
+
+
+if __name__ == "__main__":
+    enter(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Processes: started or forked, watched, signalled and reaped."""

@@ -1,0 +1,196 @@
+"""Processes on this machine: short commands that must succeed, and long ones that are watched.
+
+The only module of the harness that imports `subprocess`, besides the container lab. Every long
+process leads a session of its own, so Ctrl-C on the terminal reaches the harness alone and the
+harness decides in which order things end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.processes import process_group
+
+COMMAND_TIMEOUT_S = 30.0
+TAIL_BYTES = 16384
+POLL_S = 0.005
+
+
+def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIMEOUT_S) -> bytes:
+    """Run a short command and return its stdout; LabError with its stderr if it fails."""
+    try:
+        done = subprocess.run(
+            argv,
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise LabError(f"the program {argv[0]!r} is not installed") from error
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"`{' '.join(argv)}` did not end within {timeout_s:g} s") from error
+    if done.returncode != 0:
+        text = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise LabError(f"`{' '.join(argv)}` failed with exit code {done.returncode}: {text}")
+    return done.stdout
+
+
+def pass_through(
+    argv: Sequence[str], *, env: Mapping[str, str], is_all_on_stderr: bool = False
+) -> int:
+    """Run a command on our own terminal and return its exit code, 128 + N if signal N ended it."""
+    stdout = sys.stderr.fileno() if is_all_on_stderr else None
+    with subprocess.Popen(argv, env=dict(env), stdout=stdout) as running:
+        try:
+            code = running.wait()
+        except BaseException:
+            running.terminate()
+            running.wait()
+            raise
+    return code if code >= 0 else 128 - code
+
+
+def dying_with_us(argv: Sequence[str]) -> list[str]:
+    """Return the command that ends when its parent does, where the machine has such a thing."""
+    wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    return [*wrapper, *argv]
+
+
+def tail_of(log: Path, lines: int = 5) -> str:
+    """Return the last lines of a log file, or the empty string if there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
+
+
+class LocalProcess:
+    """A watched process of this machine; see `LabProcess` for what its methods promise."""
+
+    def __init__(
+        self, name: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
+    ) -> None:
+        self.name = name
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            try:
+                self._popen = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=dict(env),
+                    cwd=cwd,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise LabError(f"{name} cannot be started: {error}") from error
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def poll(self) -> int | None:
+        if self._popen.returncode is None and process_group.has_ended(self.pid):
+            process_group.kill(self.pid)
+        return self._popen.poll()
+
+    def wait(self, timeout_s: float) -> int | None:
+        deadline_s = time.monotonic() + timeout_s
+        while (code := self.poll()) is None and time.monotonic() < deadline_s:
+            time.sleep(POLL_S)
+        return code
+
+    def tell(self, number: int) -> None:
+        # Not by Popen, which would reap it if it has ended, and leave its group.
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.tell(signal.SIGTERM)
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            process_group.kill(self.pid)
+        self._popen.wait()
+
+    def tail(self, lines: int = 5) -> str:
+        return tail_of(self.log, lines)
+
+
+class Companion:
+    """A program of ours in a session of its own, which shares one open descriptor with us."""
+
+    def __init__(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, keep: int
+    ) -> None:
+        try:
+            self._popen = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                env=dict(env),
+                cwd=cwd,
+                pass_fds=(keep,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise LabError(f"{' '.join(argv)} cannot be started: {error}") from error
+
+    def terminate(self) -> None:
+        self._popen.terminate()
+
+    def poll(self) -> int | None:
+        return self._popen.poll()
+
+    def end(self, timeout_s: float) -> int:
+        """Wait for the end, kill it when the time is over, and return the exit code."""
+        try:
+            return self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            return self._popen.wait()
+
+
+class CleanupWatchdog:
+    """A process that does the cleaning if the harness dies before it could."""
+
+    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+        self._popen = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=dict(env),
+            cwd=cwd,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def release(self, word: bytes) -> None:
+        """Tell the keeper that there is nothing left to clean, and wait for its end."""
+        assert self._popen.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._popen.stdin.write(word)
+            self._popen.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self._popen.stdin.close()
+        self._popen.wait()

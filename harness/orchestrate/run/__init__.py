@@ -1,0 +1,1 @@
+"""One run: its specification, its phases, its traffic, its events."""

@@ -1,0 +1,115 @@
+"""The bytes that publishers send: a real file, the same one for the same machine.
+
+By default an archive of the running Python's own standard library: sorted names, no owners, no
+times, so that its bytes depend on the library alone. It is made once and kept under
+`runs/.payload/`, as is a copy of any other file that a run sends: run folders link to it, and a
+later change of the user's file must not reach them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import sysconfig
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from windtunnel.harness.orchestrate.lab import LabError
+
+SKIPPED_FOLDERS = frozenset({"__pycache__", "site-packages", "dist-packages"})
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A payload in the store."""
+
+    path: Path
+    sha256: str
+    length: int
+    source: str
+    """The file that the user named, or empty for the default payload."""
+
+
+def _library_files(library: Path) -> list[Path]:
+    found = []
+    for folder, folders, names in os.walk(library):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
+        found += [Path(folder) / name for name in names if name.endswith(".py")]
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def _listing_digest(library: Path, files: list[Path]) -> str:
+    """Return a digest that changes when the library does, without reading the files."""
+    digest = hashlib.sha256(str(library).encode())
+    for path in files:
+        status = path.stat()
+        line = f"{path.relative_to(library)} {status.st_size} {status.st_mtime_ns}\n"
+        digest.update(line.encode())
+    return digest.hexdigest()[:16]
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.mtime = entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o644
+    return entry
+
+
+def write_archive(library: Path, files: list[Path], target: Path) -> None:
+    """Write the files of a library as an archive whose bytes depend on them alone."""
+    with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in files:
+            archive.add(path, arcname=str(path.relative_to(library)), filter=_plain)
+
+
+def file_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _unfinished(store: Path) -> Iterator[Path]:
+    """Give a fresh file in the store to fill and rename; it is gone afterwards in any case."""
+    store.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=store, prefix=".unfinished-") as folder:
+        yield Path(folder) / "payload"
+
+
+def default_payload(store: Path, library: Path | None = None) -> Payload:
+    """Return the archive of the standard library, making it if the store has none yet."""
+    library = library or Path(sysconfig.get_path("stdlib"))
+    files = _library_files(library)
+    if not files:
+        raise LabError(f"no Python source files in {library}; name a file with --payload")
+    digest = _listing_digest(library, files)
+    target = store / f"stdlib-{platform.python_version()}-{digest}.tar"
+    if not target.exists():
+        with _unfinished(store) as unfinished:
+            write_archive(library, files, unfinished)
+            os.replace(unfinished, target)
+    return Payload(target, file_sha256(target), target.stat().st_size, source="")
+
+
+def file_payload(store: Path, source: Path) -> Payload:
+    """Return the store's copy of a user's file."""
+    if not source.is_file():
+        raise LabError(f"payload {source}: no such file")
+    if source.stat().st_size == 0:
+        raise LabError(f"payload {source}: the file is empty; at least one byte is needed")
+    sha256 = file_sha256(source)
+    target = store / f"{source.name}-{sha256[:16]}"
+    if not target.exists():
+        with _unfinished(store) as unfinished:
+            shutil.copyfile(source, unfinished)
+            os.replace(unfinished, target)
+    return Payload(target, sha256, target.stat().st_size, source=str(source))

@@ -1,0 +1,1 @@
+"""The drivers under test: by name, and as command lines."""

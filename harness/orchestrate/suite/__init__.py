@@ -1,0 +1,1 @@
+"""Suites and matrices: many runs, one after the other or in parallel."""

@@ -1,0 +1,114 @@
+"""What the runs of a suite come to: each run with what is known of it, each scenario as a whole.
+
+run, its verdict --known?--> counts or not --by scenario--> k of n, interval, limit --> exit code
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windtunnel.harness.artifact.documents import DocumentError, read_document
+from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
+from windtunnel.harness.artifact.run.suite import ScenarioResult
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.schema.model import Scenario
+from windtunnel.harness.scenario.schema.units import BILLION
+from windtunnel.harness.verdict.core.kind import ZERO_TOLERANCE
+from windtunnel.harness.verdict.core.known import KNOWN, Judged, KnownBook
+from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
+from windtunnel.harness.verdict.statistics.rate import Sample, judge_rate
+
+
+@dataclass(frozen=True)
+class _Violations:
+    """What a verdict says that failed."""
+
+    checks: tuple[str, ...]
+    unsafe: bool
+
+
+class Score:
+    """The runs of a suite that count, and what became of what is known."""
+
+    def __init__(self, book: KnownBook) -> None:
+        self._book = book
+        self._samples: dict[str, list[Sample]] = {}
+        self._limits: dict[str, float | None] = {}
+        self._known_runs: dict[str, int] = {}
+
+    def add(self, scenario: Scenario, folder: RunDir, outcome: str, reason: str) -> tuple[str, str]:
+        """Count a judged run; returns its outcome and reason with what is known of it."""
+        name = scenario.name
+        limit = scenario.budget.failures
+        self._limits[name] = None if limit is None else limit / BILLION
+        samples = self._samples.setdefault(name, [])
+        found = _violations(folder)
+        judged = Judged(
+            scenario=name,
+            subjects=_subjects(folder),
+            violated=found.checks,
+            is_conclusive=outcome in (Outcome.PASS, Outcome.FAIL),
+        )
+        is_known, said = self._book.look_up(judged)
+        if said:
+            reason = f"{said}: {reason}"
+        if is_known and outcome == Outcome.FAIL:
+            self._known_runs[name] = self._known_runs.get(name, 0) + 1
+            return KNOWN, reason
+        samples.append(Sample(Outcome(outcome), found.unsafe))
+        return outcome, reason
+
+    def scenarios(self) -> list[ScenarioResult]:
+        """What each scenario comes to, in the order in which they were first run."""
+        results = []
+        for name, samples in self._samples.items():
+            limit, known = self._limits[name], self._known_runs.get(name, 0)
+            rate = judge_rate(samples, limit)
+            only_known = known and not samples
+            text = rate.text + (f"; {known} more failed as known" if known else "")
+            results.append(
+                ScenarioResult(
+                    scenario=name,
+                    outcome=str(Outcome.PASS if only_known else rate.outcome),
+                    text=text,
+                    runs=rate.runs,
+                    failures=rate.failures,
+                    known=known,
+                    low=rate.low,
+                    high=rate.high,
+                    limit=limit,
+                )
+            )
+        return results
+
+    def exit_code(self) -> int:
+        """The exit code of a suite that was walked to its end."""
+        return exit_code(merge(Outcome[each.outcome] for each in self.scenarios()))
+
+    def remarks(self) -> list[str]:
+        """What a person should know of the file of known failures."""
+        return [*self._book.cured(), *self._book.expired()]
+
+
+def _violations(folder: RunDir) -> _Violations:
+    try:
+        document = read_document(folder.verdict) or {}
+    except DocumentError:
+        document = {}
+    checks = [each for each in _findings(document.get("checks")) if each.get("outcome") == "FAIL"]
+    names = tuple(dict.fromkeys(str(each.get("name")) for each in checks))
+    zero = {str(kind) for kind in ZERO_TOLERANCE}
+    return _Violations(names, any(each.get("kind") in zero for each in checks))
+
+
+def _findings(found: object) -> Sequence[dict[str, object]]:
+    return found if isinstance(found, list) else []
+
+
+def _subjects(folder: RunDir) -> tuple[SubjectFacts, ...]:
+    try:
+        manifest = Manifest.read(folder.manifest)
+    except DocumentError:
+        manifest = None
+    return () if manifest is None else tuple(manifest.subjects.values())

@@ -1,0 +1,1 @@
+"""What a lab changes on the machine, recorded before the change, and its removal."""

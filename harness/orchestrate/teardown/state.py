@@ -1,0 +1,257 @@
+"""What a lab is about to change on the machine, written down before it is changed.
+
+    runs/.lab/<token>.json                  for people, and for `clean` in this checkout
+    /dev/shm/windtunnel-<token>/owner.json  the same record, for `clean` anywhere on the machine
+
+A record whose owner is dead is a left-over. An owner is a process id together with its start time
+and the boot it belongs to, since ids are used again.
+
+Any user of the machine can create files in memory. A record is therefore read only if it is a
+regular file in a real directory, both owned by the effective user of this process, and every field
+is validated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from windtunnel.harness.orchestrate.lab import LabError
+
+SCHEMA = "windtunnel-lab/1"
+MEMORY_ROOT = Path("/dev/shm")
+MEMORY_PREFIX = "windtunnel-"
+OWNER_FILE = "owner.json"
+NAME_PREFIX = "wt-"
+"""Every namespace of ours starts so; nothing else on a machine should."""
+
+RECORD_LENGTH_MAX = 64 << 10
+NAMES_MAX = 64
+"""Namespaces or directories in one record; a lab has at most nine of either."""
+PID_MAX = 1 << 22
+"""The largest process id that Linux can be configured to assign."""
+
+_TOKEN = r"[a-z0-9]{1,32}"
+_PLACE = r"[a-z0-9-]{1,64}"
+_RUN_ID = r"[^\x00-\x1f]{1,4096}"
+_KIND = r"netns|compose|sim"
+_BOOT_ID = r"[A-Za-z0-9-]{1,64}"
+
+_START_TIME_FIELD = 19
+"""Index of the start time among the fields of /proc/<pid>/stat after the command's name."""
+
+
+def _started_ticks(pid: int) -> int:
+    """Return when a process started, in clock ticks since boot; 0 if there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0
+    fields = text.rpartition(")")[2].split()
+    if fields[0] in ("Z", "X"):
+        return 0
+    return int(fields[_START_TIME_FIELD])
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+class RecordError(Exception):
+    """A file is not a record of a lab; the text says what was expected and what was found."""
+
+
+class ForeignRecordError(RecordError):
+    """A file cannot have been written by a harness of this user."""
+
+
+@dataclass(frozen=True)
+class LabState:
+    """Everything that one lab may leave on the machine."""
+
+    token: str
+    run_id: str
+    kind: str
+    """The fidelity: `netns`, `compose` or `sim`."""
+    namespaces: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    """Removed with all their contents; each is below `MEMORY_ROOT`."""
+    pid: int = field(default_factory=os.getpid)
+    started_ticks: int = field(default_factory=lambda: _started_ticks(os.getpid()))
+    boot_id: str = field(default_factory=_boot_id)
+
+    def owner_is_alive(self) -> bool:
+        if self.boot_id != _boot_id():
+            return False
+        return self.started_ticks != 0 and _started_ticks(self.pid) == self.started_ticks
+
+    def memory_directory(self) -> Path:
+        return MEMORY_ROOT / f"{MEMORY_PREFIX}{self.token}"
+
+    def write(self, labs: Path) -> Path:
+        """Write both records and return the path of the one in the folder of labs.
+
+        Creates the directory in memory, and raises LabError if something has its name already.
+        """
+        text = json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2) + "\n"
+        labs.mkdir(parents=True, exist_ok=True)
+        if labs.is_symlink():
+            raise LabError(f"{labs}: expected a directory, found a link; remove it")
+        path = labs / f"{self.token}.json"
+        _write_whole(path, text)
+        memory = self.memory_directory()
+        try:
+            memory.mkdir(mode=0o700)
+        except FileExistsError as error:
+            raise LabError(
+                f"{memory}: expected a name that is not in use, found a file or directory; "
+                "`windtunnel clean` removes it if it is left over from a run of this user"
+            ) from error
+        _write_whole(memory / OWNER_FILE, text)
+        return path
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Replace a file as a whole, by way of a new file that only this process can have created."""
+    handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(fresh, path)
+    except BaseException:
+        os.unlink(fresh)
+        raise
+
+
+def load(path: Path) -> LabState | None:
+    """Return the record in a file, or None if the file is not a record of this user."""
+    try:
+        return read(path)
+    except (FileNotFoundError, RecordError):
+        return None
+
+
+def read(path: Path) -> LabState:
+    """Return the record in a file.
+
+    Raises FileNotFoundError, ForeignRecordError if this user cannot have written the file, and
+    RecordError if its contents are not a record or the record of another lab.
+    """
+    try:
+        document = json.loads(_read_own(path))
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"expected JSON, found {error}") from error
+    schema = document.pop("schema", None) if isinstance(document, dict) else None
+    if schema != SCHEMA:
+        raise RecordError(f"expected an object with the schema {SCHEMA}, found another document")
+    record = parse(document)
+    own = record.memory_directory()
+    if (path.parent, path.name) != (own, OWNER_FILE) and path.stem != record.token:
+        raise RecordError(f"expected the record of the lab in its name, found {record.token}")
+    return record
+
+
+def _read_own(path: Path) -> bytes:
+    """Return the contents of a small regular file in a real directory, both owned by this user."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        directory = os.open(path.parent, flags | os.O_DIRECTORY)
+        try:
+            _require_own(os.fstat(directory), path.parent)
+            file = os.open(path.name, flags, dir_fd=directory)
+        finally:
+            os.close(directory)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ForeignRecordError(f"expected a regular file, found {error.strerror}") from error
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise ForeignRecordError("expected a regular file, found another kind")
+        _require_own(status, path)
+        contents = os.read(file, RECORD_LENGTH_MAX + 1)
+    finally:
+        os.close(file)
+    if len(contents) > RECORD_LENGTH_MAX:
+        raise RecordError(f"expected at most {RECORD_LENGTH_MAX} bytes, found more")
+    return contents
+
+
+def _require_own(status: os.stat_result, path: Path) -> None:
+    user = os.geteuid()
+    if status.st_uid != user:
+        found = f"expected {path} to belong to user {user}, found user {status.st_uid}"
+        raise ForeignRecordError(found)
+
+
+def parse(document: object) -> LabState:
+    """Return the state of a lab from a decoded JSON document; RecordError if a field is wrong."""
+    names = {each.name for each in fields(LabState)}
+    if not isinstance(document, dict) or document.keys() != names:
+        raise RecordError(f"expected an object with the fields {', '.join(sorted(names))}")
+    token = _text(document, "token", _TOKEN)
+    memory = re.escape(f"{MEMORY_ROOT}/{MEMORY_PREFIX}")
+    return LabState(
+        token=token,
+        run_id=_text(document, "run_id", _RUN_ID),
+        kind=_text(document, "kind", _KIND),
+        namespaces=_texts(document, "namespaces", f"{NAME_PREFIX}{token}-{_PLACE}"),
+        directories=_texts(document, "directories", f"{memory}{_PLACE}"),
+        pid=_integer(document, "pid", 1, PID_MAX),
+        started_ticks=_integer(document, "started_ticks", 0, (1 << 63) - 1),
+        boot_id=_text(document, "boot_id", _BOOT_ID),
+    )
+
+
+def _text(document: dict[str, Any], name: str, pattern: str) -> str:
+    value = document[name]
+    if not isinstance(value, str) or not re.fullmatch(pattern, value):
+        raise RecordError(f"{name}: expected text that matches {pattern}")
+    return value
+
+
+def _texts(document: dict[str, Any], name: str, pattern: str) -> tuple[str, ...]:
+    values = document[name]
+    if not isinstance(values, list) or len(values) > NAMES_MAX:
+        raise RecordError(f"{name}: expected a list of at most {NAMES_MAX} texts")
+    return tuple(_text({name: each}, name, pattern) for each in values)
+
+
+def _integer(document: dict[str, Any], name: str, least: int, most: int) -> int:
+    value = document[name]
+    if type(value) is not int or not least <= value <= most:
+        raise RecordError(f"{name}: expected an integer from {least} to {most}")
+    return value
+
+
+def is_own_directory(path: Path) -> bool:
+    """Whether a path is a directory of this user, and not a link to one."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def memory_directories() -> list[Path]:
+    """Return everything in memory that has the name of a lab's directory, whoever made it."""
+    return sorted(MEMORY_ROOT.glob(f"{MEMORY_PREFIX}*"))
+
+
+def memory_records() -> list[Path]:
+    """Return where the records of this user's labs are in memory, if there are any."""
+    return [each / OWNER_FILE for each in memory_directories() if is_own_directory(each)]
+
+
+def record_files(labs: Path) -> Iterator[Path]:
+    """Yield the record files of this checkout, then those that any harness left in memory."""
+    yield from sorted(labs.glob("*.json"))
+    yield from (path for path in memory_records() if os.path.lexists(path))

@@ -1,0 +1,1 @@
+"""A resolved scenario in words."""

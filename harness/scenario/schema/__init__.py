@@ -1,0 +1,1 @@
+"""The scenario file: one class per table, one field per key."""

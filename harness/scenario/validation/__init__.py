@@ -1,0 +1,1 @@
+"""Rules across tables: scenarios that are well-formed but cannot work."""

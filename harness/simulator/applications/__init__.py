@@ -1,0 +1,1 @@
+"""Workload applications that are stepped on virtual time."""

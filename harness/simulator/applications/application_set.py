@@ -1,0 +1,152 @@
+"""All programs of one run: who there is, who plays a role at a host, who takes whose place.
+
+    drivers       one a host, each with its sampler
+    applications  subscribers, then publishers: one for each end of each stream
+
+Refuses to know when anybody is paused, killed or done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.harness.artifact.run.manifest import ProcessExit
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.simulator.applications.programs import Application, DriverProgram, Program
+from windtunnel.harness.simulator.applications.publisher import Publisher
+from windtunnel.harness.simulator.applications.subscriber import Subscriber
+from windtunnel.harness.simulator.sabotage import Sabotage
+from windtunnel.harness.simulator.world.world import SimulatedWorld
+
+
+class Cast:
+    """The programs of one run, also those that were killed."""
+
+    def __init__(
+        self,
+        world: SimulatedWorld,
+        folder: RunDir,
+        clock_ns: Callable[[], int],
+        sabotage: Sabotage,
+    ) -> None:
+        self._world, self._folder, self._clock_ns = world, folder, clock_ns
+        self._case: Case = world.case
+        self._sabotage = sabotage
+        self._payload = np.zeros(0, dtype=np.uint8)
+        self.drivers = [
+            DriverProgram(each, folder.host(each.name), clock_ns) for each in world.hosts
+        ]
+        self.applications: list[Application] = []
+
+    def add_subscribers(self) -> None:
+        """One for each reader of each stream."""
+        for traffic in self._case.traffic:
+            for name in traffic.subscribers:
+                end = traffic.between(traffic.from_host, name)
+                make = partial(self._subscriber, end)
+                self.applications.append(Application(self._world.host(name), make))
+
+    def add_publishers(self, payload: NDArray[np.uint8]) -> None:
+        """One for each source of each stream; those of one stream begin together."""
+        self._payload = payload
+        for traffic in self._case.traffic:
+            twins: list[Publisher] = []
+            for name in traffic.publishers:
+                end = traffic.between(name, traffic.to_host)
+                make = partial(self._publisher, end)
+                made = Application(self._world.host(name), make)
+                self.applications.append(made)
+                assert isinstance(made.work, Publisher)
+                twins.append(made.work)
+            for each in twins:
+                each.twins = twins
+
+    def _subscriber(self, traffic: TrafficCase, connect: Callable[[], Aeron | None]) -> Subscriber:
+        return Subscriber(
+            traffic,
+            connect,
+            self._folder.host(traffic.to_host),
+            self._clock_ns,
+            sessions=self._case.sessions_of(traffic),
+            flips_byte=self._sabotage.flips_byte,
+        )
+
+    def _publisher(self, traffic: TrafficCase, connect: Callable[[], Aeron | None]) -> Publisher:
+        return Publisher(
+            traffic,
+            self._case.seed,
+            self._payload,
+            connect,
+            self._clock_ns,
+            skips=self._sabotage.skips_message,
+        )
+
+    @property
+    def living(self) -> list[Application]:
+        """The applications that nobody has killed."""
+        return [each for each in self.applications if not each.is_killed]
+
+    @property
+    def subscribers(self) -> list[Subscriber]:
+        """What the living subscribers run."""
+        return [each.work for each in self.living if isinstance(each.work, Subscriber)]
+
+    @property
+    def have_subscribed(self) -> bool:
+        """Whether the driver of each subscriber knows of it, or one of them cannot go on."""
+        if any(each.error for each in self.living):
+            return True
+        return all(each.is_subscribed for each in self.subscribers)
+
+    def count_bytes(self, role: str) -> int:
+        """Bytes of whole messages that all of a role have published, or were given."""
+        return sum(each.work.count_bytes for each in self.living if each.role == role)
+
+    def step(self) -> None:
+        """Let every application do what it can, and every sampler look."""
+        for each in self.living:
+            each.step()
+        now_ns = self._clock_ns()
+        for driver in self.drivers:
+            if not driver.is_killed:
+                driver.samples.look(now_ns)
+
+    def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
+        """The living of these roles on a host."""
+        everybody: list[Program] = [*self.drivers, *self.applications]
+        return [
+            each
+            for each in everybody
+            if each.host.name == host and each.role in roles and not each.is_killed
+        ]
+
+    def replace(self, killed: Program) -> None:
+        """Let the successor of a program that was killed begin."""
+        if isinstance(killed, DriverProgram):
+            self.drivers.append(killed.successor())
+        elif isinstance(killed, Application):
+            self.applications.append(killed.successor())
+
+    def close_applications(self) -> None:
+        """Let all leave their files."""
+        for each in self.applications:
+            each.close(self._folder.host(each.host.name))
+
+    def close_samplers(self) -> None:
+        """Write down what is known of the drivers, also when they have ended."""
+        for each in self.drivers:
+            each.close()
+
+    def exits(self, driver_error: str) -> list[ProcessExit]:
+        """How each program ended; `driver_error` is what a driver raised, or nothing."""
+        log = self._folder.simulator_log.name
+        for driver in self.drivers:
+            driver.error = driver_error
+        everybody: list[Program] = [*self.drivers, *self.applications]
+        return [each.exit(log) for each in everybody]

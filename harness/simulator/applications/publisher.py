@@ -1,0 +1,176 @@
+"""A publisher that is stepped: as much of its plan as pace and stream allow, then the others' turn.
+
+    connect --> publication, destinations --> readers, twins --> messages --> close
+
+It leaves the files that a workload's publisher leaves, with simulated times. Raises SubjectError
+where a stream refuses what it must take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.harness.artifact.host.offer import OFFER
+from windtunnel.harness.artifact.run.plan import message_bytes, plan
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.workload.pacer import Pacer
+from windtunnel.harness.workload.publisher_facts import begin_facts, note_stream, require_turned
+from windtunnel.harness.workload.stop import SubjectError
+
+
+class Publisher:
+    """Sends the messages of one traffic's plan."""
+
+    role = "publisher"
+
+    def __init__(
+        self,
+        traffic: TrafficCase,
+        seed: int,
+        payload: NDArray[np.uint8],
+        connect: Callable[[], Aeron | None],
+        clock_ns: Callable[[], int],
+        *,
+        skips: bool,
+    ) -> None:
+        """`connect` makes a client where a driver is at work; `skips` leaves out the message in
+        the middle."""
+        self.traffic = traffic
+        self.twins: list[Publisher] = [self]
+        """All publishers of the stream: none begins before all are connected."""
+        self._connect = connect
+        self._clock_ns = clock_ns
+        self._client: Aeron | None = None
+        self._payload = payload
+        self._plan = plan(
+            seed,
+            traffic.id,
+            traffic.total_bytes,
+            traffic.longest_bytes,
+            traffic.shortest_bytes,
+        )
+        self._skip = self._plan.count // 2 if skips else -1
+        self._offers = np.zeros(self._plan.count, dtype=OFFER)
+        self._next = 0
+        self._pacer = Pacer(traffic.pace)
+        self._close_ns = 0
+        """When it closes; 0 as long as there is something to send."""
+        self.count_bytes = 0
+        """Of whole messages that the stream took."""
+        self._registration = 0
+        self.publication: Publication | None = None
+        self.is_connected = False
+        """Whether anybody has been there to read."""
+        self._facts = begin_facts(traffic, clock_ns())
+        self.is_done = False
+
+    def step(self) -> None:
+        """Go on as far as possible without waiting."""
+        if self.is_done:
+            return
+        if self._client is None:
+            self._ask()
+        elif self.publication is None:
+            self._find_publication(self._client)
+        elif not self.is_connected:
+            self._look_for_readers(self.publication)
+        elif all(each.is_connected for each in self.twins):
+            self._send(self.publication)
+
+    def _ask(self) -> None:
+        self._client = self._connect()
+        if self._client is None:
+            return
+        add = self._client.async_add_publication
+        if self.traffic.publication == "exclusive":
+            add = self._client.async_add_exclusive_publication
+        self._registration = add(self.traffic.channel, self.traffic.stream_id)
+
+    def _find_publication(self, client: Aeron) -> None:
+        if self.traffic.publication == "exclusive":
+            self.publication = client.get_exclusive_publication(self._registration)
+        else:
+            self.publication = client.get_publication(self._registration)
+        if self.publication is None:
+            return
+        for destination in self.traffic.destinations:
+            self.publication.async_add_destination(destination)
+        note_stream(self._facts, self.publication)
+
+    def _look_for_readers(self, publication: Publication) -> None:
+        if publication.is_closed:
+            raise SubjectError(f"closed before it was connected: {publication.close_reason}")
+        self.is_connected = publication.is_connected
+        self._facts.started_ns = self._clock_ns()
+
+    def _send(self, publication: Publication) -> None:
+        starts, lengths = self._plan.starts, self._plan.lengths
+        while self._next < self._plan.count:
+            if self._pacer.wait_ns(self._clock_ns()):
+                return
+            start, length = int(starts[self._next]), int(lengths[self._next])
+            if self._next != self._skip:
+                position = self._offer(publication, start, length)
+                if position <= 0:
+                    return
+                self._offers[self._facts.message_count] = (self._next, length, 0, position)
+                self._facts.message_count += 1
+                self.count_bytes += length
+                self._pacer.add(length, self._clock_ns())
+            self._next += 1
+        if not self._close_ns:
+            self._close_ns = self._clock_ns() + self.traffic.close_after_ns
+        if self._clock_ns() < self._close_ns:
+            return
+        self._facts.end_position = publication.position
+        self._facts.ended_ns = self._clock_ns()
+        self.is_done = True
+        publication.close()
+
+    def _offer(self, publication: Publication, start: int, length: int) -> int:
+        """Returns a position, or 0 when the stream pushes back."""
+        at, message = start % self._payload.size, self._payload
+        if at + length > self._payload.size:
+            message, at = message_bytes(self._payload, start, length), 0
+        turns = 0
+        while True:
+            position = publication.offer(message, at, length)
+            if position > 0:
+                return position
+            if position == result.BACK_PRESSURED:
+                self._facts.back_pressure_count += 1
+                return 0
+            if position == result.NOT_CONNECTED and self.traffic.rejoins:
+                self._facts.not_connected_count += 1
+                return 0
+            if position != result.ADMIN_ACTION:
+                why = publication.close_reason
+                raise SubjectError(
+                    f"message {self._facts.message_count} of {length} bytes: expected a position, "
+                    f"found code {position}{f': {why}' if why else ''}"
+                )
+            self._facts.admin_action_count += 1
+            turns += 1
+            require_turned(turns, self._facts.message_count, length)
+
+    def close(self, host: HostDir, error: str) -> None:
+        """Leave the publisher's files; `error` is what went wrong, or nothing."""
+        files = host.publisher(self.traffic.id)
+        files.offers.parent.mkdir(parents=True, exist_ok=True)
+        offers = self._offers[: self._facts.message_count]
+        offers.tofile(files.offers)
+        if not self.is_done:
+            self._facts.ended_ns = self._clock_ns()
+            if self.publication is not None and not self.publication.is_closed:
+                self._facts.end_position = self.publication.position
+            elif len(offers):
+                self._facts.end_position = int(offers["position"][-1])
+        self._facts.error = error or None
+        self._facts.write(files.document)

@@ -1,0 +1,182 @@
+"""A subscriber that is stepped: the workload's own application and tap, polled in turns.
+
+    driver --> log of the image --> subscription 1 --> application --> messages.bin, index.bin
+                                --> subscription 2 --> tap ----------> frames.bin
+
+It leaves the files that a workload's subscriber leaves, with simulated times. A stream that rejoins
+is read in parts, by one client after the other if need be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.subscription import Subscription
+from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.workload.progress import Progress
+from windtunnel.harness.workload.rejoining import Parts
+from windtunnel.harness.workload.stop import SubjectError
+from windtunnel.harness.workload.subscriber import BUFFER_BYTES, Application
+from windtunnel.harness.workload.tap import Tap
+
+
+class Subscriber:
+    """Reads one traffic's stream to its end."""
+
+    role = "subscriber"
+
+    def __init__(
+        self,
+        traffic: TrafficCase,
+        connect: Callable[[], Aeron | None],
+        host: HostDir,
+        clock_ns: Callable[[], int],
+        *,
+        sessions: int,
+        flips_byte: bool,
+    ) -> None:
+        """`connect` makes a client where a driver is at work; `sessions` are those of a stream that
+        rejoins; `flips_byte` damages the first message."""
+        self.traffic = traffic
+        self._connect = connect
+        self._clock_ns = clock_ns
+        self._files = host.subscriber(traffic.id)
+        self._files.document.parent.mkdir(parents=True, exist_ok=True)
+        self._closing = ExitStack()
+        messages, index, frames = (
+            self._closing.enter_context(path.open("wb", buffering=BUFFER_BYTES))
+            for path in (self._files.messages, self._files.index, self._files.frames)
+        )
+        self._progress = Progress(traffic.total_bytes)
+        self._application = Application(
+            messages, index, self._progress, traffic.consume, clock_ns, flip_byte=flips_byte
+        )
+        self._tap = Tap(frames, traffic.total_bytes, clock_ns)
+        self._facts = SubscriberFacts(
+            session_id=0,
+            stream_id=traffic.stream_id,
+            join_position=0,
+            end_position=0,
+            eos_seen=False,
+            message_count=0,
+            message_bytes=0,
+            started_ns=clock_ns(),
+            ended_ns=0,
+            error=None,
+        )
+        self._parts: Parts | None = None
+        if traffic.rejoins:
+            self._parts = Parts(self._application, self._tap, self._facts, sessions, clock_ns)
+        self._client: Aeron | None = None
+        self._registrations: list[int] = []
+        self.subscriptions: list[Subscription] = []
+        self.images: list[Image] = []
+        self.is_done = False
+
+    @property
+    def count_bytes(self) -> int:
+        """Bytes of whole messages that were delivered."""
+        return self._progress.count_bytes
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether the driver knows of both subscriptions."""
+        if self._client is None and not self._ask():
+            return False
+        assert self._client is not None
+        if len(self.subscriptions) < len(self._registrations):
+            found = self._client.get_subscription(self._registrations[len(self.subscriptions)])
+            if found is not None:
+                self.subscriptions.append(found)
+                if len(self.subscriptions) == 1:
+                    self._add_sources(found)
+        return len(self.subscriptions) == len(self._registrations)
+
+    def _ask(self) -> bool:
+        """Ask a driver for both subscriptions; False when there is none to ask."""
+        self._client = self._connect()
+        if self._client is None:
+            return False
+        traffic = self.traffic
+        self._registrations = [
+            self._client.async_add_subscription(traffic.receive, traffic.stream_id)
+            for _ in range(2)
+        ]
+        return True
+
+    def _add_sources(self, subscription: Subscription) -> None:
+        # Both share one endpoint, whose sources are added once.
+        for host, source in self.traffic.sources:
+            if host == self.traffic.to_host:
+                subscription.async_add_destination(source)
+
+    def step(self) -> None:
+        """Read all that there is, as far as the application's pace allows."""
+        if self.is_done:
+            return
+        if self._parts is not None and self._client is not None and self._client.is_closed:
+            self._parts.leave()
+            self._client = None
+            self.subscriptions.clear()
+        if not self.is_subscribed:
+            return
+        if self._parts is not None:
+            self._read_parts(self._parts)
+        elif not self.images:
+            self._find_images()
+        else:
+            self._read()
+
+    def _read_parts(self, parts: Parts) -> None:
+        own, tapped = self.subscriptions
+        while parts.read(own, tapped):
+            pass
+        if parts.is_over:
+            self.is_done = True
+            self._facts.ended_ns = self._clock_ns()
+
+    def _find_images(self) -> None:
+        found = [each.images[0] for each in self.subscriptions if each.images]
+        if len(found) == len(self.subscriptions):
+            self.images = found
+            self._facts.session_id = found[0].session_id
+            self._facts.join_position = found[0].join_position
+            self._facts.started_ns = self._clock_ns()
+
+    def _read(self) -> None:
+        own, tapped = self.images
+        while self._application.poll(own) + self._tap.poll(tapped):
+            pass
+        if own.is_end_of_stream and tapped.is_end_of_stream:
+            self.is_done = True
+        elif own.is_closed or tapped.is_closed:
+            if self.traffic.to_host not in self.traffic.partial:
+                raise SubjectError(
+                    f"the image went away at position {own.position} (tap: {tapped.position}), "
+                    "before the end of the stream"
+                )
+            self.is_done = True
+        if self.is_done:
+            self._facts.ended_ns = self._clock_ns()
+
+    def close(self, error: str) -> None:
+        """Leave the stream, and the subscriber's files; `error` is what went wrong, or nothing."""
+        for each in self.subscriptions:
+            each.close()
+        self._closing.close()
+        facts = self._facts
+        if self._parts is not None:
+            self._parts.leave()
+        elif self.images:
+            facts.end_position = self.images[0].position
+            facts.eos_seen = all(each.is_end_of_stream for each in self.images)
+        facts.message_count = self._application.message_count
+        facts.message_bytes = self._progress.count_bytes
+        facts.ended_ns = facts.ended_ns or self._clock_ns()
+        facts.error = error or None
+        facts.write(self._files.document)

@@ -1,0 +1,1 @@
+"""Invariants of every stream, checked in the kernel at every turn of a swarm trial."""

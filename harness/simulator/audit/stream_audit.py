@@ -1,0 +1,238 @@
+"""What must hold of every stream at every turn, by the harness's own tables.
+
+    wire      nothing is sent beyond what an SM allowed; a NAK asks for a hole, and only if reliable
+    counters  rcv-hwm and rcv-pos only rise, rcv-hwm >= rcv-pos, neither runs ahead of the wire
+    log       every frame is the planned one, byte for byte, in image and publication alike, but for
+              the bits that the link flipped behind the header's place; a PAD that was not planned
+              covers whole frames, each disturbed, and only if unreliable
+
+The first violation is kept with its place, and the world stops. Knows nothing of how the driver
+works: it reads datagrams, counters and logs. Frames come from `dissect.expected_log`. One loss is
+nobody's fault: a PAD needs room in the window for its header alone, but counts whole against the
+receiver's threshold, so a datagram that ends in one may be dropped (Aeron 1.53, both drivers).
+"""
+
+from typing import Any
+
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.harness.artifact.middlebox.decision import (
+    CORRUPT,
+    DISPLACE,
+    DROP,
+    HOLD,
+    NO_POSITION,
+    SWAP,
+    TRUNCATE,
+)
+from windtunnel.harness.artifact.middlebox.frame_class import (
+    DATA,
+    HEARTBEAT,
+    MALFORMED,
+    NAK,
+    PAD,
+    SM,
+)
+from windtunnel.harness.dissect.frames.bytes_at import i32_le, i64_le
+from windtunnel.harness.dissect.frames.frames import aligned, class_of_first, class_of_next
+from windtunnel.harness.middlebox.engine.state import DECISIONS, Engine
+from windtunnel.harness.simulator.audit.stream_record import (
+    BEYOND_WINDOW,
+    DECISIONS_SEEN,
+    FLIPS,
+    HWM_AHEAD,
+    HWM_BELOW,
+    HWM_FELL,
+    MALFORMED_SENT,
+    NAK_AHEAD,
+    NAK_NO_HOLE,
+    NAK_UNRELIABLE,
+    RCV_POS_FELL,
+    SND_POS_FELL,
+    Audit,
+    find,
+    position_of,
+    violate,
+)
+
+_DATA, _PAD, _NAK, _SM, _HEARTBEAT, _MALFORMED = DATA, PAD, NAK, SM, HEARTBEAT, MALFORMED
+_HEADER = 32
+FREE_BITS = 8 * 24
+"""Bits of a frame before its reserved value and payload, which are the application's affair."""
+
+
+@kernel
+def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
+    """Check a datagram that left a host."""
+    if audit.streams.size == 0:
+        return
+    code = class_of_first(buf, at, length)
+    if code == _MALFORMED:
+        violate(audit, MALFORMED_SENT, -1, 0, 0, i32_le(buf, at))
+    elif code in (_DATA, _PAD):
+        index = find(audit, host, i32_le(buf, at + 12), i32_le(buf, at + 16))
+        if index >= 0:
+            _check_window(audit, index, buf, at, length)
+    elif code == _NAK:
+        index = find(audit, 1 - host, i32_le(buf, at + 8), i32_le(buf, at + 12))
+        if index >= 0:
+            _check_nak(audit, index, buf, at)
+    elif code == _SM:
+        index = find(audit, 1 - host, i32_le(buf, at + 8), i32_le(buf, at + 12))
+        if index >= 0:
+            stream = audit.streams[index]
+            consumed = position_of(stream, i32_le(buf, at + 16), i32_le(buf, at + 20))
+            if stream["is_flowing"] and consumed > stream["position"]:
+                _let_go(stream)
+            else:
+                stream["status_top"] = max(stream["status_top"], consumed)
+
+
+@kernel
+def _let_go(stream: Any) -> None:
+    """Keep a stream as it was when its image died: another, whose SM this is, follows it.
+
+    Nobody reads on, and what the other image does is no evidence of how this one ended.
+    """
+    stream["is_succeeded"] = 1
+    stream["is_open"] = 0
+    stream["is_flowing"] = 0
+
+
+@kernel
+def _check_window(audit: Audit, index: int, buf: Any, at: int, length: int) -> None:
+    """Data may end where an SM allowed; of a PAD only the header is sent."""
+    stream = audit.streams[index]
+    first = position_of(stream, i32_le(buf, at + 20), i32_le(buf, at + 8))
+    if first + length > stream["window_end"]:
+        violate(audit, BEYOND_WINDOW, index, first, stream["window_end"], first + length)
+
+
+@kernel
+def _check_nak(audit: Audit, index: int, buf: Any, at: int) -> None:
+    stream = audit.streams[index]
+    stream["naks_out"] += 1
+    offset, wanted = i32_le(buf, at + 20), i32_le(buf, at + 24)
+    first = position_of(stream, i32_le(buf, at + 16), offset)
+    if not stream["is_reliable"]:
+        violate(audit, NAK_UNRELIABLE, index, first, 0, wanted)
+        return
+    if first + wanted > stream["wire_top"]:
+        violate(audit, NAK_AHEAD, index, first, stream["wire_top"], first + wanted)
+    # The conductor saw the hole in this turn, before what had landed was filed.
+    if first != stream["hole_at"] or first + wanted > stream["hole_end"]:
+        violate(audit, NAK_NO_HOLE, index, first, stream["hole_at"], first + wanted)
+
+
+@kernel
+def on_landed(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
+    """Learn from a datagram that reached a host what its driver may know from now on."""
+    if audit.streams.size == 0:
+        return
+    code = class_of_first(buf, at, length)
+    if code in (_DATA, _PAD, _HEARTBEAT):
+        index = find(audit, 1 - host, i32_le(buf, at + 12), i32_le(buf, at + 16))
+        if index >= 0:
+            _learn_top(audit, index, buf, at, length, code)
+    elif code == _SM:
+        index = find(audit, host, i32_le(buf, at + 8), i32_le(buf, at + 12))
+        if index >= 0:
+            stream = audit.streams[index]
+            consumed = position_of(stream, i32_le(buf, at + 16), i32_le(buf, at + 20))
+            window_end = consumed + i32_le(buf, at + 24)
+            stream["window_end"] = max(stream["window_end"], window_end)
+    elif code == _NAK:
+        index = find(audit, host, i32_le(buf, at + 8), i32_le(buf, at + 12))
+        if index >= 0:
+            audit.streams[index]["naks_in"] += 1
+
+
+@kernel
+def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: int) -> None:
+    stream = audit.streams[index]
+    if audit.state[FLIPS] > 0 and code == _DATA and i32_le(buf, at) > _HEADER:
+        audit.state[FLIPS] -= 1
+        buf[at + _HEADER] ^= 0x10
+    first = position_of(stream, i32_le(buf, at + 20), i32_le(buf, at + 8))
+    end, frame_at, ends_in_pad = first, at, False
+    while code != _HEARTBEAT and frame_at < at + length:
+        code = class_of_next(buf, frame_at, at + length - frame_at)
+        if code == _MALFORMED:
+            break
+        step = aligned(i32_le(buf, frame_at))
+        ends_in_pad = code == _PAD
+        end += step
+        frame_at += step
+    if end > stream["status_top"] + stream["term_length"]:
+        return  # No sound sender is there: forged, or damaged on its way.
+    stream["wire_top"] = max(stream["wire_top"], end)
+    if ends_in_pad and end > stream["status_top"] + stream["term_length"] // 2:
+        while first < end:
+            _mark(audit, index, first)
+            first += aligned(i32_le(buf, at))
+            at += aligned(i32_le(buf, at))
+
+
+@kernel
+def check_counters(audit: Audit, index: int, near: Any, far: Any) -> None:
+    """Look at the counters of a stream's sending host and of its receiving host."""
+    stream = audit.streams[index]
+    hwm = i64_le(far, stream["hwm_id"] * 128)
+    rcv_pos = i64_le(far, stream["rcv_pos_id"] * 128)
+    snd_pos = i64_le(near, stream["snd_pos_id"] * 128)
+    if hwm < stream["hwm"]:
+        violate(audit, HWM_FELL, index, hwm, stream["hwm"], hwm)
+    if rcv_pos < stream["rcv_pos"]:
+        violate(audit, RCV_POS_FELL, index, rcv_pos, stream["rcv_pos"], rcv_pos)
+    if snd_pos < stream["snd_pos"]:
+        violate(audit, SND_POS_FELL, index, snd_pos, stream["snd_pos"], snd_pos)
+    if hwm < rcv_pos:
+        violate(audit, HWM_BELOW, index, hwm, rcv_pos, hwm)
+    if hwm > stream["wire_top"]:
+        violate(audit, HWM_AHEAD, index, hwm, stream["wire_top"], hwm)
+    stream["hwm"] = hwm
+    stream["rcv_pos"] = rcv_pos
+    stream["snd_pos"] = snd_pos
+
+
+@kernel
+def note_decisions(audit: Audit, engine: Engine) -> None:
+    """Mark the frames that the middlebox has kept from arriving in their turn."""
+    state = audit.state
+    while state[DECISIONS_SEEN] < engine.state[DECISIONS]:
+        decision = engine.decisions[state[DECISIONS_SEEN]]
+        state[DECISIONS_SEEN] += 1
+        action = decision["action"]
+        if decision["position"] == NO_POSITION or action not in (
+            DROP,
+            HOLD,
+            SWAP,
+            DISPLACE,
+            CORRUPT,
+            TRUNCATE,
+        ):
+            continue
+        link, session_id = int(decision["link"]), decision["session_id"]
+        index = find(audit, link, session_id, decision["stream_id"])
+        if index < 0:
+            continue
+        frame = _mark(audit, index, decision["position"])
+        if frame >= 0 and action == CORRUPT and decision["detail"] >= FREE_BITS:
+            bits = engine.rules[decision["rule"]]["bits"]
+            audit.bent[frame] = max(audit.bent[frame], bits)
+
+
+@kernel
+def _mark(audit: Audit, index: int, position: int) -> int:
+    """Note that a planned frame was disturbed. Returns which, or -1 where none begins."""
+    stream = audit.streams[index]
+    low, high = stream["next_frame"], stream["frame_end"]
+    while low < high:
+        middle = (low + high) // 2
+        if audit.frames[middle]["position"] < position:
+            low = middle + 1
+        else:
+            high = middle
+    if low < stream["frame_end"] and audit.frames[low]["position"] == position:
+        audit.disturbed[low] = 1
+        return int(low)
+    return -1

@@ -1,0 +1,1 @@
+"""The simulated network: datagrams in flight, routes, the middlebox between hosts."""

@@ -1,0 +1,266 @@
+"""The way of a datagram from one host's mailbox to another's, or to those of a group.
+
+    mailbox --depart--> engine --> outbox --send_out--> ports --> weather --drift--> wire --land-->
+
+A datagram that the weather may damage carries a seal over its bytes, in place of a checksum; the
+host that it reaches refuses it when the seal is broken. Knows nothing of agents and their turns.
+"""
+
+from typing import Any
+
+from windtunnel.driver.base.atomics import copy, get_i64, put_i32, put_i64
+from windtunnel.driver.channel import socket_address
+from windtunnel.driver.channel.socket_address import V4_ADDRESS, V4_LENGTH
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media import link
+from windtunnel.driver.media.link import Links
+from windtunnel.harness.middlebox.engine import engine as rules_engine
+from windtunnel.harness.middlebox.engine import held_frames as wait
+from windtunnel.harness.middlebox.engine import outbox as out
+from windtunnel.harness.middlebox.engine.outbox import Outbox
+from windtunnel.harness.middlebox.engine.state import Engine
+from windtunnel.harness.middlebox.impairment import impairment as skies
+from windtunnel.harness.middlebox.impairment.impairment import Weather
+from windtunnel.harness.simulator.audit import stream_audit
+from windtunnel.harness.simulator.audit.stream_record import Audit
+from windtunnel.harness.simulator.network import in_flight, port_rewriting
+from windtunnel.harness.simulator.network import routes as star
+from windtunnel.harness.simulator.network.in_flight import (
+    DESTINATION,
+    DESTINATION_LENGTH,
+    ENVELOPE_LENGTH,
+    SEAL,
+    SOURCE_LENGTH,
+    Flight,
+)
+from windtunnel.harness.simulator.network.port_rewriting import MovedPorts
+from windtunnel.harness.simulator.network.routes import Routes
+from windtunnel.harness.simulator.world import event_log
+from windtunnel.harness.simulator.world.event_log import RECEIVED, SENT, EventLog
+from windtunnel.harness.simulator.world.world_state import (
+    COPIES,
+    DELAY,
+    LEFT_OVER,
+    LEFT_OVER_LENGTH,
+    LONGEST,
+    OVERFLOWS,
+    RECEIVED_FROM,
+    REFUSED,
+    STRAYS,
+    UNHEARD,
+    UNLINKED,
+)
+
+PACKET_HEADERS = 42
+"""Ethernet, IPv4 and UDP: a rate of the weather counts them, as it does on a real link."""
+_NAME = 8
+"""Bytes of a name that tell an IPv4 address and port."""
+_PACKET_SEAL = 2 * _NAME
+
+
+@kernel
+def has_sent(links: Links) -> bool:
+    """Whether anything lies in a host's mailboxes that wants to leave."""
+    for index in range(links.mailboxes.size):
+        ring = links.rings[2 * index + 1]
+        if ring.head != ring.tail:
+            return True
+    return False
+
+
+@kernel
+def depart(
+    links: Links,
+    engine: Engine,
+    routes: Routes,
+    audit: Audit,
+    events: EventLog,
+    scratch: Any,
+    state: Any,
+    ports: Any,
+    host: int,
+    now_ns: int,
+) -> int:
+    """Take what a host has sent to the middlebox, as long as its outbox has room.
+
+    Returns: how many datagrams on all links; the owner empties the outbox and calls until it is
+             none. What has yet to take some of its links stays in `scratch`
+    """
+    count = 0
+    buf, longest = scratch, state[LONGEST]
+    for index in range(links.mailboxes.size):
+        mailbox = links.mailboxes[index]
+        while mailbox.is_open != 0:
+            if not rules_engine.has_room(engine, ENVELOPE_LENGTH, longest):
+                return count
+            if state[LEFT_OVER] == 0:
+                length, name_length = link.take(
+                    links, index, buf[DESTINATION:], buf, ENVELOPE_LENGTH, longest
+                )
+                if length == link.NOTHING:
+                    break
+                assert length <= longest
+                copy(buf, 0, mailbox.local, 0, mailbox.local.size)
+                # A mailbox that has joined a group has its name; what it sends has its host's.
+                put_i32(buf, V4_ADDRESS, routes.addresses[host])
+                put_i32(buf, SOURCE_LENGTH, mailbox.local_length)
+                put_i32(buf, DESTINATION_LENGTH, name_length)
+                event_log.note_datagram(events, now_ns, host, SENT, buf, 0, length)
+                stream_audit.on_sent(audit, host, buf, ENVELOPE_LENGTH, length)
+                state[LEFT_OVER] = _route(routes, ports, host, buf)
+                state[LEFT_OVER_LENGTH] = length
+                if state[LEFT_OVER] == 0:
+                    continue
+            way = star.first_way(state[LEFT_OVER])
+            state[LEFT_OVER] &= state[LEFT_OVER] - 1
+            length = state[LEFT_OVER_LENGTH]
+            rules_engine.offer(engine, buf, 0, ENVELOPE_LENGTH, length, way, now_ns)
+            count += 1
+    return count
+
+
+@kernel
+def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
+    """The links that a datagram takes, as bits; counted at its host's port."""
+    bits = star.ways(routes, host, buf, DESTINATION)
+    ports[host, RECEIVED_FROM] += 1
+    if bits == star.NOWHERE:
+        ports[host, STRAYS] += 1
+        return 0
+    if bits == 0:
+        ports[host, UNLINKED] += 1
+    rest = bits & (bits - 1)
+    while rest:
+        rest &= rest - 1
+        ports[host, COPIES] += 1
+    return bits
+
+
+@kernel
+def send_out(
+    outbox: Outbox,
+    moved: MovedPorts,
+    weather: Weather,
+    wires: Flight,
+    packet: Any,
+    state: Any,
+    now_ns: int,
+) -> int:
+    """Send all that the middlebox lets go on its way. Returns how many datagrams."""
+    count = outbox.counts[out.COUNT]
+    for index in range(count):
+        datagram = outbox.datagrams[index]
+        direction, at, length = datagram["link"], datagram["at"], datagram["length"]
+        port_rewriting.set_ports(moved, outbox.buf, at, direction, datagram["source_port"])
+        if skies.is_on(weather, direction):
+            _into_weather(weather, packet, outbox.buf, at, length, direction, now_ns)
+            continue
+        due_ns = now_ns + state[DELAY]
+        in_flight.put(wires, direction, due_ns, outbox.buf, at, ENVELOPE_LENGTH, length)
+    out.empty(outbox)
+    return int(count)
+
+
+@kernel
+def _into_weather(
+    weather: Weather, packet: Any, buf: Any, at: int, length: int, direction: int, now_ns: int
+) -> None:
+    """Seal a datagram and let the weather have it, as long as its packet would be."""
+    copy(packet, 0, buf, at, _NAME)
+    copy(packet, _NAME, buf, at + DESTINATION, _NAME)
+    copy(packet, PACKET_HEADERS, buf, at + ENVELOPE_LENGTH, length)
+    put_i64(packet, _PACKET_SEAL, seal(packet, PACKET_HEADERS, length))
+    skies.take(weather, direction, packet, 0, PACKET_HEADERS, length, now_ns)
+
+
+@kernel
+def drift(
+    weather: Weather,
+    wires: Flight,
+    packet: Any,
+    state: Any,
+    now_ns: int,
+) -> int:
+    """Put on the wire what the weather lets go. Returns how many datagrams."""
+    count = 0
+    waiting = weather.waiting
+    while wait.next_due_ns(waiting) <= now_ns:
+        direction = waiting.waiters[waiting.heap[0]]["link"]
+        slot = skies.next_slot(weather, direction, now_ns)
+        kept = waiting.buf[slot]
+        length = waiting.waiters[slot]["frame_length"] - PACKET_HEADERS
+        for index in range(ENVELOPE_LENGTH):
+            packet[index] = 0
+        copy(packet, 0, kept, 0, _NAME)
+        copy(packet, DESTINATION, kept, _NAME, _NAME)
+        put_i32(packet, SOURCE_LENGTH, V4_LENGTH)
+        put_i32(packet, DESTINATION_LENGTH, V4_LENGTH)
+        put_i64(packet, SEAL, get_i64(kept, _PACKET_SEAL))
+        copy(packet, ENVELOPE_LENGTH, kept, PACKET_HEADERS, length)
+        wait.give_back(waiting, slot)
+        in_flight.put(wires, direction, now_ns + state[DELAY], packet, 0, ENVELOPE_LENGTH, length)
+        count += 1
+    return count
+
+
+@kernel
+def seal(buf: Any, at: int, length: int) -> int:
+    """A number that tells whether bytes are still the same; never 0, which is no seal."""
+    return event_log.mix_bytes(length, buf, at, length) | 1
+
+
+@kernel
+def is_whole(buf: Any, envelope: int, length: int) -> bool:
+    """Whether a datagram's seal holds, if it has one."""
+    stored = get_i64(buf, envelope + SEAL)
+    return bool(stored == 0 or stored == seal(buf, envelope + ENVELOPE_LENGTH, length))
+
+
+@kernel
+def land(
+    wires: Flight,
+    way: int,
+    links: Links,
+    audit: Audit,
+    events: EventLog,
+    lost: Any,
+    host: int,
+    now_ns: int,
+) -> int:
+    """Deliver what has arrived at a host on one link."""
+    count = 0
+    memory = wires.memory[way]
+    while True:
+        at = in_flight.next_at(wires, way)
+        if in_flight.due_ns(wires, way, at) > now_ns:
+            return count
+        count += 1
+        envelope, length = in_flight.envelope_at(at), in_flight.length_of(wires, way, at)
+        event_log.note_datagram(events, now_ns, host, RECEIVED, memory, envelope, length)
+        if is_whole(memory, envelope, length):
+            _deliver(links, audit, lost, memory, envelope, length, host)
+        else:
+            lost[host, REFUSED] += 1
+        in_flight.take(wires, way, at)
+
+
+@kernel
+def _deliver(
+    links: Links, audit: Audit, lost: Any, memory: Any, envelope: int, length: int, host: int
+) -> None:
+    at = envelope + ENVELOPE_LENGTH
+    stream_audit.on_landed(audit, host, memory, at, length)
+    to, to_length = memory[envelope + DESTINATION :], memory[envelope + DESTINATION_LENGTH]
+    source, source_length = memory[envelope:], memory[envelope + SOURCE_LENGTH]
+    mailbox = link.find(links, to, to_length)
+    if mailbox == link.NOTHING:
+        # A host hears nothing of groups that it has not joined.
+        lost[host, UNHEARD] += 0 if star.is_group(to, 0) else 1
+        return
+    last = links.mailboxes.size if star.is_group(to, 0) else mailbox + 1
+    while mailbox < last:
+        box = links.mailboxes[mailbox]
+        if box.is_open != 0 and socket_address.same(box.local, box.local_length, to, to_length):
+            taken = link.deliver(links, mailbox, source, source_length, memory, at, length)
+            lost[host, OVERFLOWS] += 1 if taken == link.NOTHING else 0
+        mailbox += 1

@@ -1,0 +1,1 @@
+"""The run folder that a simulated run leaves: captures, counters, ledger."""

@@ -1,0 +1,91 @@
+"""What a simulated world says of itself at its end: ledger, sockets' statistics, simulation.json.
+
+The ledger is the relay's, of the same engine; nothing of it can be late or refused by an interface,
+but a wire may be full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windtunnel.harness.artifact.host.host_facts import SnmpFacts
+from windtunnel.harness.artifact.middlebox.ledger import Ledger, PortAccount
+from windtunnel.harness.artifact.run.manifest import ProcessExit
+from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.middlebox.engine.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS
+from windtunnel.harness.middlebox.impairment.impairment import is_on
+from windtunnel.harness.middlebox.relay.report import link_account, rule_accounts, weather_account
+from windtunnel.harness.simulator.network.in_flight import FLOODED
+from windtunnel.harness.simulator.world import event_log, world_state
+from windtunnel.harness.simulator.world.virtual_time import START_NS
+from windtunnel.harness.simulator.world.world import SimulatedWorld
+
+
+def ledger(world: SimulatedWorld) -> Ledger:
+    """The account of the middlebox."""
+    case, between = world.case, world.between
+    links = {}
+    for link, name in enumerate(case.link_names):
+        account = link_account(between.engine, link)
+        account.send_failures = int(between.wires.ends[link, FLOODED])
+        account.lag_ns = {"p50": 0, "p99": 0, "max": 0}
+        if is_on(between.weather, link):
+            account.weather = weather_account(between.weather, link)
+            account.weather.sent -= account.send_failures
+        links[name] = account
+    ports = {}
+    if case.links:
+        for host, row in zip(case.hosts, between.ports.tolist(), strict=True):
+            ports[host.name] = PortAccount(
+                received=row[world_state.RECEIVED_FROM],
+                strays=row[world_state.STRAYS],
+                unlinked=row[world_state.UNLINKED],
+                copies=row[world_state.COPIES],
+            )
+    return Ledger(links, rule_accounts(between.engine, case), ports)
+
+
+def write_accounts(world: SimulatedWorld, folder: RunDir) -> None:
+    """Leave the accounts of middlebox and sockets."""
+    ledger(world).write(folder.ledger)
+    for host, lost in zip(world.hosts, world.between.lost, strict=True):
+        SnmpFacts(
+            before={"RcvbufErrors": 0, "NoPorts": 0},
+            after={
+                "RcvbufErrors": int(lost[world_state.OVERFLOWS]),
+                "NoPorts": int(lost[world_state.UNHEARD]),
+            },
+        ).write(folder.host(host.name).snmp)
+
+
+def write_simulation(
+    world: SimulatedWorld,
+    folder: RunDir,
+    *,
+    traffic_ns: Sequence[int] = (0, 0),
+    overran: str = "",
+    exits: Sequence[ProcessExit] = (),
+) -> None:
+    """Leave what the world says of itself; `traffic_ns` is when the publishers began and ended."""
+    state = world.between.events.state
+    Simulation(
+        digest=world.digest,
+        datagrams=int(state[event_log.DATAGRAMS]),
+        changes=int(state[event_log.CHANGES]),
+        simulated_ns=world.now_ns - START_NS,
+        traffic_started_ns=traffic_ns[0],
+        traffic_ended_ns=traffic_ns[1],
+        overran=overran,
+        exits=list(exits),
+    ).write(folder.simulation)
+
+
+def require_room(world: SimulatedWorld) -> None:
+    """Raise RuntimeError where the middlebox could not do what was ordered."""
+    for index, what in (
+        (HOLD_OVERFLOWS, "frames found no room to wait and passed"),
+        (SESSION_OVERFLOWS, "SETUP frames found no room for a session"),
+    ):
+        if world.between.engine.state[index]:
+            raise RuntimeError(f"{world.between.engine.state[index]} {what}")

@@ -1,0 +1,91 @@
+"""What a trial leaves behind when it is made again to be looked at: a run folder.
+
+    case.json  run.json  decisions.bin  ledger.json  simulation.json  captures/  hosts/<host>/
+
+The trial itself is not changed by being kept: nothing of this is seen by its world. What was
+delivered is not written down, since the audit compares it where it lies.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.middlebox.relay.report import DecisionLog
+from windtunnel.harness.simulator.output.accounts import ledger, write_simulation
+from windtunnel.harness.simulator.output.capture import Captures
+from windtunnel.harness.simulator.output.counter_samples import CounterSamples
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS
+from windtunnel.harness.simulator.world.world import SimulatedWorld
+
+TAPE_BYTES = 16 << 20
+
+
+class Keepsake:
+    """Keeps nothing; see `RunFolder` for one that does."""
+
+    tape_length = 0
+
+    def open(self, world: SimulatedWorld) -> None:
+        """The world is there."""
+
+    def look(self, world: SimulatedWorld) -> None:
+        """Some time has passed."""
+
+    def drain(self, world: SimulatedWorld) -> None:
+        """Tape and decisions are about to be emptied."""
+
+    def close(self, world: SimulatedWorld) -> None:
+        """The world is about to go."""
+
+
+NO_KEEPSAKE = Keepsake()
+
+
+class RunFolder(Keepsake):
+    """Keeps a trial as a run folder."""
+
+    tape_length = TAPE_BYTES
+
+    def __init__(self, path: Path) -> None:
+        self.folder = RunDir(path)
+        self.folder.make()
+
+    def open(self, world: SimulatedWorld) -> None:
+        names = [each.name for each in world.case.hosts]
+        world.case.write(self.folder.case)
+        self._captures = Captures(self.folder, names, world.between.events)
+        self._decisions = DecisionLog(self.folder.decisions)
+        self._samples = [CounterSamples(each, self.folder.host(each.name)) for each in world.hosts]
+
+    def look(self, world: SimulatedWorld) -> None:
+        for each in self._samples:
+            each.look(EPOCH_NS + world.now_ns)
+
+    def drain(self, world: SimulatedWorld) -> None:
+        self._captures.drain()
+        self._decisions.drain(world.between.engine)
+
+    def close(self, world: SimulatedWorld) -> None:
+        self.drain(world)
+        self._captures.close()
+        self._decisions.close()
+        for each in self._samples:
+            each.close(EPOCH_NS + world.now_ns)
+        ledger(world).write(self.folder.ledger)
+        write_simulation(world, self.folder)
+
+    def conclude(self, seed: int, violation: str, command: list[str]) -> None:
+        """Write what the trial came to."""
+        self.folder.repro.write_text(shlex.join(command) + "\n")
+        Manifest(
+            run_id=f"swarm/{seed}",
+            scenario="swarm",
+            seed=seed,
+            fidelity="sim",
+            command=command,
+            stopped=violation,
+            complete=not violation,
+        ).write(self.folder.manifest)

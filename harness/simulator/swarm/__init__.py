@@ -1,0 +1,1 @@
+"""Swarm trials: a seed chooses streams, configuration, traffic and faults."""

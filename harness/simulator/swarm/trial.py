@@ -1,0 +1,237 @@
+"""One seed's trial: bad weather, then good weather in which every stream must come to its end.
+
+    choose, open the world -> connect -> publish up to the gates      safety: faults at work
+                                 heal -> publish the rest -> read all   liveness: none left
+                                 settle -> the counters agree
+
+Every turn is audited; the first violation ends the trial. A stream may end where the protocol
+itself leaves it, see `trial_end`: such a stall is told apart. Raises nothing for what the subject
+does wrong: that is the trial's outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from windtunnel.harness.middlebox.engine.prf import DRAW_BITS
+from windtunnel.harness.middlebox.engine.state import DECISIONS
+from windtunnel.harness.middlebox.rules import INDEPENDENT
+from windtunnel.harness.simulator.audit import stream_record
+from windtunnel.harness.simulator.audit.stream_record import (
+    DECISIONS_SEEN,
+    ENDS,
+    GATES,
+    GOAL,
+    NO_GOAL,
+)
+from windtunnel.harness.simulator.output.trial_folder import NO_KEEPSAKE, Keepsake
+from windtunnel.harness.simulator.swarm.choice import Choice
+from windtunnel.harness.simulator.swarm.trial_end import (
+    disagreement,
+    is_known_stall,
+    stuck,
+    wire_loss,
+)
+from windtunnel.harness.simulator.swarm.trial_plan import lay_out
+from windtunnel.harness.simulator.swarm.trial_sabotage import NEVER_HEAL, commit
+from windtunnel.harness.simulator.swarm.trial_stream import Stream
+from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
+from windtunnel.harness.simulator.world.world_state import OVERFLOWS
+
+SHELL_INTERVAL_NS = 100_000_000
+COUNTERS_WATCHED = 96
+"""More than three streams have."""
+LIVENESS_NS = 5_000_000_000
+"""Time in good weather that no stream may need beyond what its bytes take."""
+ROUNDS_PER_WINDOW = 8
+SETTLE_NS = 2_000_000_000
+STEP_NS = 10_000_000
+ALWAYS = 1 << DRAW_BITS
+"""The threshold of a rule that strikes every time."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial ended."""
+
+    violation: str
+    """Empty when everything held."""
+    stalls: tuple[str, ...]
+    """Of each stream that the protocol left where it was."""
+    digest: str
+    frames: int
+    """Of the streams' plans."""
+    simulated_ns: int
+
+
+class Trial:
+    """One trial under way."""
+
+    def __init__(
+        self,
+        choice: Choice,
+        memory: Path,
+        *,
+        sabotage: str = "",
+        keepsake: Keepsake = NO_KEEPSAKE,
+    ) -> None:
+        self._choice, self._memory = choice, memory
+        self._sabotage, self._keepsake = sabotage, keepsake
+        self._stalls: dict[int, str] = {}
+        self._logs, self._audit = lay_out(choice)
+        self._frames = sum(len(log.frames) for log in self._logs)
+
+    def run(self) -> Outcome:
+        """Go through both phases. Returns how it ended."""
+        choice = self._choice
+        with open_world(
+            choice.case,
+            self._memory,
+            audit=self._audit,
+            tape_length=self._keepsake.tape_length,
+            delay_ns=choice.delay_ns,
+            turn_ns=choice.turn_ns,
+            idle_max_ns=choice.idle_max_ns,
+            shell_interval_ns=SHELL_INTERVAL_NS,
+            counters_watched=COUNTERS_WATCHED,
+        ) as world:
+            world.on_full = lambda: self._empty(world)
+            for host in world.hosts:
+                host.connect()
+            self._keepsake.open(world)
+            streams: list[Stream] = []
+            try:
+                violation = self._phases(world, streams)
+            finally:
+                self._keepsake.close(world)
+                for each in streams:
+                    for log in each.mapped:
+                        log.close()
+            if violation and (lost := wire_loss(world, world.between.lost[:, OVERFLOWS])):
+                raise RuntimeError(f"{lost}; then {violation}")
+            stalls = tuple(self._stalls.values())
+            return Outcome(violation, stalls, world.digest, self._frames, world.now_ns)
+
+    def _empty(self, world: SimulatedWorld) -> None:
+        self._keepsake.drain(world)
+        world.between.engine.state[DECISIONS] = 0
+        self._audit.state[DECISIONS_SEEN] = 0
+
+    def _phases(self, world: SimulatedWorld, streams: list[Stream]) -> str:
+        end_ns = world.now_ns + self._choice.safety_ns
+        streams += [self._begin(world, index) for index in range(len(self._logs))]
+        self._connect(world, streams, end_ns)
+        self._audit.state[GOAL] = GATES
+        self._go_on(world, end_ns)
+        commit(self._sabotage, world, self._audit)
+        self._heal(world)
+        end_ns = world.now_ns + LIVENESS_NS + self._time_needed_ns()
+        self._connect(world, streams, end_ns)
+        silent = [each.traffic.id for each in streams if each.image is None]
+        if not self._violation and silent:
+            return f"liveness: {', '.join(silent)} not connected in good weather"
+        self._audit.state[GOAL] = ENDS
+        self._go_on(world, end_ns)
+        return self._violation or self._end(world)
+
+    def _begin(self, world: SimulatedWorld, index: int) -> Stream:
+        traffic = self._choice.case.traffic[index]
+        near, far = world.host(traffic.from_host), world.host(traffic.to_host)
+        subscription_id = far.client.async_add_subscription(traffic.receive, traffic.stream_id)
+        subscription = world.until(
+            lambda: far.client.get_subscription(subscription_id), "a subscription"
+        )
+        for _, source in traffic.sources:
+            subscription.async_add_destination(source)
+        add = near.client.async_add_publication
+        if traffic.publication == "exclusive":
+            add = near.client.async_add_exclusive_publication
+        stream = Stream(
+            index,
+            traffic,
+            near,
+            far,
+            self._logs[index],
+            subscription_id,
+            add(traffic.channel, traffic.stream_id),
+        )
+        publication = world.until(stream.find_publication, "a publication")
+        for destination in traffic.destinations:
+            publication.async_add_destination(destination)
+        record = self._audit.streams[index]
+        record["session_id"] = publication.session_id
+        record["stream_id"] = traffic.stream_id
+        record["initial_term_id"] = publication.initial_term_id
+        record["is_open"] = 1
+        return stream
+
+    def _connect(self, world: SimulatedWorld, streams: list[Stream], end_ns: int) -> None:
+        """Wait until all streams have found their readers, or the time is over."""
+        pending = [each for each in streams if each.image is None]
+        while pending and world.now_ns < end_ns and not self._violation:
+            for each in list(pending):
+                if each.find_image() is not None:
+                    each.let_flow(self._audit)
+                    pending.remove(each)
+            if pending:
+                world.go_on(min(end_ns, world.now_ns + STEP_NS))
+
+    def _go_on(self, world: SimulatedWorld, end_ns: int) -> None:
+        """Let the world go on until the goal is reached, something is wrong, or time is over."""
+        while not stream_record.is_over(self._audit) and world.now_ns < end_ns:
+            self._keepsake.look(world)
+            world.go_on(end_ns)
+        self._audit.state[GOAL] = NO_GOAL
+
+    def _heal(self, world: SimulatedWorld) -> None:
+        """Good weather from now on; what is held comes when it is due."""
+        rules = world.between.engine.rules
+        if self._sabotage == NEVER_HEAL:
+            rules["chance"], rules["threshold"] = INDEPENDENT, ALWAYS
+        else:
+            rules["links"] = 0
+        for stream in self._audit.streams:
+            stream["gate"] = stream["message_end"]
+
+    def _time_needed_ns(self) -> int:
+        """An upper bound for what is left of all streams, window by window, one after the other."""
+        choice = self._choice
+        total_ns = 0
+        for stream, traffic, reader in zip(
+            self._audit.streams, choice.case.traffic, choice.readers, strict=True
+        ):
+            window = min(traffic.receiver_window_bytes or 0, traffic.term_length // 2)
+            windows = 1 + int(stream["end_position"] - stream["position"]) // max(1, window // 4)
+            round_ns = 2 * choice.delay_ns + ROUNDS_PER_WINDOW * choice.idle_max_ns
+            messages = int(stream["message_end"] - stream["next_message"])
+            total_ns += windows * round_ns * 2 + 4 * messages * choice.turn_ns
+            frames = int(stream["frame_end"] - stream["next_frame"])
+            visits = 1 + frames // reader.visit_frames
+            total_ns += 2 * visits * (reader.rest_ns + choice.idle_max_ns)
+        return total_ns
+
+    @property
+    def _violation(self) -> str:
+        return stream_record.violation_text(self._audit)
+
+    def _end(self, world: SimulatedWorld) -> str:
+        """See that every stream is at its end, or where the protocol leaves it."""
+        for index, (traffic, log) in enumerate(
+            zip(self._choice.case.traffic, self._logs, strict=True)
+        ):
+            if wrong := stuck(self._audit.streams[index], traffic):
+                if not is_known_stall(self._audit, index, log):
+                    return wrong
+                self._stalls[index] = wrong
+        return self._settle(world)
+
+    def _settle(self, world: SimulatedWorld) -> str:
+        """Let the counters follow; they must agree in the end, and nobody may have complained."""
+        end_ns = world.now_ns + SETTLE_NS
+        stalled = set(self._stalls)
+        while (wrong := disagreement(world, self._audit, stalled)) and world.now_ns < end_ns:
+            if self._violation:
+                return self._violation
+            world.go_on(world.now_ns + STEP_NS)
+        return wrong

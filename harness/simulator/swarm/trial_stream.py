@@ -1,0 +1,87 @@
+"""One stream of a trial as it comes into being: asked for, connected, handed to the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.logbuffer import appender
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.simulator.audit.stream_record import Audit
+from windtunnel.harness.simulator.world.host import Host
+
+
+@dataclass
+class Stream:
+    """A stream, its two hosts and what is planned for it."""
+
+    index: int
+    traffic: TrafficCase
+    near: Host
+    far: Host
+    log: ExpectedLog
+    subscription_id: int
+    publication_id: int
+    publication: Publication | None = None
+    image: Image | None = None
+    mapped: tuple[LogBuffer, ...] = ()
+
+    def find_publication(self) -> Publication | None:
+        """The publication, once the driver has made it."""
+        if self.publication is None:
+            client = self.near.client
+            if self.traffic.publication == "exclusive":
+                self.publication = client.get_exclusive_publication(self.publication_id)
+            else:
+                self.publication = client.get_publication(self.publication_id)
+        return self.publication
+
+    def find_image(self) -> Image | None:
+        """The image, once both ends know of each other; damage may have made others."""
+        if self.image is None and self.publication is not None and self.publication.is_connected:
+            subscription = self.far.client.get_subscription(self.subscription_id)
+            for each in subscription.images if subscription is not None else ():
+                if each.session_id == self.publication.session_id:
+                    self.image = each
+        return self.image
+
+    def let_flow(self, audit: Audit) -> None:
+        """Hand a connected stream over to the kernels."""
+        publication, image = self.publication, self.image
+        assert publication is not None
+        assert image is not None
+        near, far = self.near.directory, self.far.directory
+        logs = (
+            near / "publications" / f"{publication.original_registration_id}.logbuffer",
+            far / "images" / f"{image.correlation_id}.logbuffer",
+        )
+        self.mapped = tuple(LogBuffer.map(path) for path in logs)
+        record = audit.streams[self.index]
+        own, other = self.mapped
+        record["log_address"], record["log_length"] = own.address, own.length
+        record["image_address"], record["image_length"] = other.address, other.length
+        audit.appenders[self.index] = appender.attach(own.log, own.meta_at)[0]
+        record["limit_at"] = publication.position_limit_id * counters.COUNTER_LENGTH
+        record["sub_pos_id"] = image.subscriber_position_id
+        _, sender, _ = self.near.driver.agents
+        _, _, receiver = self.far.driver.agents
+        ids = {"session_id": publication.session_id, "stream_id": publication.stream_id}
+        record["snd_pos_id"] = record_of(sender.publications, ids)["snd_pos_id"]
+        found = record_of(receiver.images, ids)
+        record["hwm_id"], record["rcv_pos_id"] = found["hwm_id"], found["rcv_pos_id"]
+        record["is_flowing"] = 1
+
+
+def record_of(records: Any, wanted: dict[str, int]) -> Any:
+    """The one record with these values; the highest slot that is in use."""
+    chosen = np.ones(records.size, dtype=np.bool_)
+    for name, value in wanted.items():
+        chosen &= records[name] == value
+    return records[int(np.flatnonzero(chosen)[-1])]

@@ -1,0 +1,1 @@
+"""Hosts, their agents and one virtual clock, stepped turn by turn."""

@@ -1,0 +1,34 @@
+"""What a channel may ask of a simulated host: its one interface, and addresses for addresses.
+
+A simulated world has no name server, and the interfaces of the machine that it runs on are none of
+its own.
+"""
+
+from __future__ import annotations
+
+from windtunnel.driver.channel.resolver import NetworkInterface, UnknownHostError
+from windtunnel.driver.media.name_resolver import numeric_address
+
+LOCALHOST = "localhost"
+LOOPBACK = "127.0.0.1"
+
+
+class OneInterface:
+    """The `Resolver` of a host with one address."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def resolve(self, host: str, key: str) -> tuple[str, int]:
+        """The numeric address of `host` and its scope id. Raises UnknownHostError for names."""
+        found = numeric_address(LOOPBACK if host == LOCALHOST else host)
+        if found is None:
+            raise UnknownHostError(f"{key}={host}: unknown host: a simulated host knows no names")
+        return found
+
+    def interfaces(self) -> list[NetworkInterface]:
+        """Its loopback, and the one that leads to the middlebox."""
+        return [
+            NetworkInterface("lo", 1, LOOPBACK, is_loopback=True, is_multicast=False),
+            NetworkInterface("eth0", 2, self._address, is_loopback=False, is_multicast=True),
+        ]

@@ -1,0 +1,153 @@
+"""The turn of two hosts: what lands is delivered, every agent works once, what they sent crosses.
+
+    wires --> mailboxes --> conductor, sender, receiver of a, then of b --> mailboxes
+     ^                                                                        |
+     +------ weather <------ engine's outbox <------ engine (the rules) <-----+
+
+`run` repeats turns without entering Python. While somebody has work, the clock moves by one turn;
+when nobody has, by twice as much each time up to a bound, as idle agents sleep, but never past the
+moment at which a datagram is due. Of other worlds see `host_turn`. Knows nothing of who publishes
+or reads.
+"""
+
+from typing import Any
+
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.media_driver.conductor import conductor_state
+from windtunnel.driver.media_driver.receiver import receiver
+from windtunnel.driver.media_driver.sender import sender
+from windtunnel.harness.simulator.audit import stream_audit, stream_record, stream_traffic
+from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
+from windtunnel.harness.simulator.network.in_flight import Flight
+from windtunnel.harness.simulator.world import event_log
+from windtunnel.harness.simulator.world.world_state import (
+    AUDIT,
+    COUNTERS_END,
+    COUNTERS_FROM,
+    IDLE,
+    IDLE_MAX,
+    NOW,
+    TURN,
+    TURNS,
+    WANTED,
+    World,
+)
+
+_NS_PER_MS = 1_000_000
+_THERE, _BACK = 0, 1
+
+
+@kernel
+def run(world: World, until_ns: int) -> int:
+    """Take turns until a time, at least one, or until the shell is needed.
+
+    Returns: TIME_OVER, or the bits FULL, AUDIT, and WANTED << host
+    """
+    # One function on purpose: each level between this one and the agents' kernels would have the
+    # compiler go through all of them once more. A state is handed down array by array, which costs
+    # more than most calls do: so nobody is called who has nothing to do, and nobody is handed all.
+    left, right, between = world.left, world.right, world.between
+    state, wires = between.state, between.wires
+    while True:
+        now_ns = state[NOW]
+        state[TURNS] += 1
+        work_count = 0
+        if in_flight.next_due_ns(wires, _THERE) <= now_ns:
+            work_count += datagram_delivery.land(
+                wires,
+                _THERE,
+                right.links,
+                between.audit,
+                between.events,
+                between.lost,
+                1,
+                now_ns,
+            )
+        if in_flight.next_due_ns(wires, _BACK) <= now_ns:
+            work_count += datagram_delivery.land(
+                wires, _BACK, left.links, between.audit, between.events, between.lost, 0, now_ns
+            )
+        if stream_traffic.has_messages(between.audit.streams):
+            work_count += _publish(world)
+        now_ms = now_ns // _NS_PER_MS
+        work_count += conductor_state.track(left.conductor, now_ns, now_ms)
+        work_count += sender.do_work(left.sender, now_ns)
+        work_count += receiver.do_work(left.receiver, now_ns)
+        work_count += conductor_state.track(right.conductor, now_ns, now_ms)
+        work_count += sender.do_work(right.sender, now_ns)
+        work_count += receiver.do_work(right.receiver, now_ns)
+        if datagram_delivery.has_sent(left.links):
+            work_count += crossing.cross(left.links, between, 0, now_ns)
+        if datagram_delivery.has_sent(right.links):
+            work_count += crossing.cross(right.links, between, 1, now_ns)
+        # Readers come last: what an agent sent is judged by what it could have seen.
+        if work_count > 0 or stream_traffic.is_anybody_slow(between.audit.streams):
+            work_count += _read(world, now_ns)
+        if crossing.kept_until_ns(between) <= now_ns:
+            work_count += crossing.go_on(between, now_ns)
+        # A turn without work has changed nothing that anybody here looks at.
+        needs = _look(world, now_ns) if work_count > 0 else 0
+        _advance(state, wires, crossing.kept_until_ns(between), work_count, until_ns)
+        if needs != 0 or state[NOW] >= until_ns:
+            return needs
+
+
+@kernel
+def _publish(world: World) -> int:
+    """The turn of publishers that are kernels."""
+    audit, count = world.between.audit, 0
+    for index in range(audit.streams.size):
+        stream = audit.streams[index]
+        if stream["is_flowing"]:
+            near = world.left.conductor.counters
+            if stream["from_host"] != 0:
+                near = world.right.conductor.counters
+            count += stream_traffic.publish(audit, index, near)
+    return count
+
+
+@kernel
+def _read(world: World, now_ns: int) -> int:
+    """The turn of readers that are kernels; what must hold is looked at beside it."""
+    audit, count = world.between.audit, 0
+    for index in range(audit.streams.size):
+        stream = audit.streams[index]
+        if stream["is_flowing"]:
+            near, far = world.left.conductor.counters, world.right.conductor.counters
+            if stream["from_host"] != 0:
+                near, far = far, near
+            count += stream_traffic.read(audit, index, far, now_ns)
+            stream_audit.check_counters(audit, index, near, far)
+    return count
+
+
+@kernel
+def _look(world: World, now_ns: int) -> int:
+    """Take down what has changed. Returns what waits that only Python can do."""
+    between = world.between
+    stream_audit.note_decisions(between.audit, between.engine)
+    events = between.events
+    first, end = between.state[COUNTERS_FROM], between.state[COUNTERS_END]
+    event_log.note_counters(events, now_ns, 0, world.left.conductor.counters, first, end)
+    event_log.note_counters(events, now_ns, 1, world.right.conductor.counters, first, end)
+    needs = crossing.fullness(between)
+    if conductor_state.needs_shell(world.left.conductor):
+        needs |= WANTED
+    if conductor_state.needs_shell(world.right.conductor):
+        needs |= WANTED << 1
+    if stream_record.is_over(between.audit):
+        needs |= AUDIT
+    return needs
+
+
+@kernel
+def _advance(state: Any, wires: Flight, due_ns: int, work_count: int, until_ns: int) -> None:
+    """Move the clock to the next turn; `due_ns` is when the middlebox has something to do."""
+    if work_count > 0:
+        state[IDLE] = state[TURN]
+    else:
+        state[IDLE] = min(2 * state[IDLE], state[IDLE_MAX])
+    due_ns = min(due_ns, in_flight.next_due_ns(wires, _THERE))
+    due_ns = min(due_ns, in_flight.next_due_ns(wires, _BACK))
+    next_ns = min(state[NOW] + state[IDLE], max(due_ns, state[NOW] + state[TURN]))
+    state[NOW] = min(next_ns, max(until_ns, state[NOW] + 1))

@@ -1,0 +1,1 @@
+"""Checks of the driver under test, by subject."""

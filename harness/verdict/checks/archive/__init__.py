@@ -1,0 +1,1 @@
+"""Checks of recordings and replays."""

@@ -1,0 +1,1 @@
+"""Checks of the driver's counters against captures and positions."""

@@ -1,0 +1,176 @@
+"""Whether the position counters tell the truth: monotonic, backed by the wire, and at the end."""
+
+import numpy as np
+
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
+from windtunnel.harness.verdict.core.evidence import Evidence, Planned
+from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look, failed, passed
+from windtunnel.harness.verdict.core.kind import Kind
+from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.series import (
+    Series,
+    contiguous_by,
+    highest_by,
+    known_at,
+    stream_series,
+)
+
+REACHES_END = "rcv_pos_reaches_end"
+MONOTONIC = "rcv_pos_monotonic"
+HWM = "rcv_hwm_from_wire"
+INVALID = "invalid_packets_zero"
+ALIGNMENT = 32
+
+
+def rcv_pos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """The last samples of all positions are the end of the expected log.
+
+    A frame that somebody forged for the last place may be longer than what belongs there. A
+    receiver finds its place taken, or will, and yet counts for rcv-hwm what has come. Source: Aeron
+    1.53.
+    """
+    wire, planned = evidence.wire(traffic), evidence.planned(traffic)
+    if isinstance(wire, Missing):
+        return could_not_look(REACHES_END, wire, traffic.id)
+    if isinstance(planned, Missing):
+        return could_not_look(REACHES_END, planned, traffic.id)
+    end = planned.log.end_position
+    wanted = (
+        (traffic.from_host, counter_key.SENDER_POSITION, [end]),
+        (traffic.to_host, counter_key.RECEIVER_HWM, [end, *_forged_beyond(wire, end)]),
+        (traffic.to_host, counter_key.RECEIVER_POSITION, [end]),
+        (traffic.to_host, counter_key.SUBSCRIBER_POSITION, [end]),
+    )
+    for host, type_id, sound in wanted:
+        series = stream_series(evidence, host, type_id, wire)
+        if isinstance(series, Missing):
+            return could_not_look(REACHES_END, series, traffic.id)
+        if series.last not in sound:
+            text = f"{series.name} at {host} ended at {series.last}, the stream at {end}"
+            where = _samples(evidence, host)
+            return failed(REACHES_END, text, traffic.id, evidence=where, position=series.last)
+    text = f"snd-pos, rcv-hwm, rcv-pos and sub-pos all ended at {end}"
+    return passed(REACHES_END, text, traffic.id)
+
+
+def _forged_beyond(wire: Wire, end: int) -> list[int]:
+    """Where those forged frames end that begin inside the stream and not within it."""
+    forged = wire.forged
+    across = (forged.starts < end) & (forged.ends > end)
+    return [int(each) for each in forged.ends[across]]
+
+
+def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """rcv-pos and rcv-hwm only rise, in steps of 32, and rcv-pos never runs ahead of the data."""
+    found = _receiver(evidence, traffic)
+    if isinstance(found, Missing):
+        return could_not_look(MONOTONIC, found, traffic.id)
+    wire, planned, hwm, position = found
+    where = _samples(evidence, traffic.to_host)
+    for series in (hwm, position):
+        for at, what in _irregularities(series):
+            value = int(series.values[at])
+            text = f"{series.name} {what} at sample {at}: {value}"
+            return failed(MONOTONIC, text, traffic.id, evidence=where, position=value)
+    start = planned.log.start_position
+    if traffic.reliable:
+        times_ns, positions = contiguous_by(wire, start)
+        backing = "the data was whole"
+    else:
+        times_ns, positions = highest_by(wire)
+        backing = "the wire had reached"
+    backed = known_at(times_ns, positions, position.read_before_ns, start)
+    following = known_at(hwm.times_ns, hwm.values, position.read_before_ns, start)
+    for limit, reason in ((backed, backing), (following, "rcv-hwm was")):
+        ahead = np.flatnonzero(position.values > limit)
+        if len(ahead):
+            at = int(ahead[0])
+            value = int(position.values[at])
+            text = f"rcv-pos was {value} when {reason} only up to {int(limit[at])}"
+            where = (*where, evidence.name_of(evidence.folder.capture(traffic.to_host)))
+            return failed(MONOTONIC, text, traffic.id, evidence=where, position=value)
+    text = (
+        f"{len(position.values)} samples of rcv-pos and {len(hwm.values)} of rcv-hwm rise soundly"
+    )
+    return passed(MONOTONIC, text, traffic.id, evidence=where)
+
+
+def _irregularities(series: Series) -> list[tuple[int, str]]:
+    found = []
+    falls = 1 + np.flatnonzero(np.diff(series.values) < 0)
+    uneven = np.flatnonzero(series.values % ALIGNMENT)
+    if len(falls):
+        found.append((int(falls[0]), "falls"))
+    if len(uneven):
+        found.append((int(uneven[0]), f"is no multiple of {ALIGNMENT}"))
+    return sorted(found)
+
+
+def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """rcv-hwm never exceeds the highest position that had arrived, and ends at it."""
+    found = _receiver(evidence, traffic)
+    if isinstance(found, Missing):
+        return could_not_look(HWM, found, traffic.id)
+    wire, planned, hwm, _ = found
+    where = (
+        *_samples(evidence, traffic.to_host),
+        evidence.name_of(evidence.folder.capture(traffic.to_host)),
+    )
+    times_ns, positions = highest_by(wire)
+    start = planned.log.start_position
+    arrived = known_at(times_ns, positions, hwm.read_before_ns, start)
+    ahead = np.flatnonzero(hwm.values > arrived)
+    if len(ahead):
+        at = int(ahead[0])
+        value = int(hwm.values[at])
+        text = f"rcv-hwm was {value} when the wire had shown only {int(arrived[at])}"
+        return failed(HWM, text, traffic.id, evidence=where, position=value)
+    top = int(positions[-1]) if len(positions) else start
+    if hwm.last != top:
+        text = f"rcv-hwm ended at {hwm.last}, the highest position on the wire is {top}"
+        more = {"evidence": where, "position": hwm.last, "kind": Kind.LIVENESS}
+        return failed(HWM, text, traffic.id, **more)
+    text = f"rcv-hwm ended at {top}, the highest position on the wire, and never ran ahead of it"
+    return passed(HWM, text, traffic.id, evidence=where)
+
+
+def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
+    """No driver took a datagram of another for invalid."""
+    hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
+    findings = []
+    for host in hosts:
+        value = system_value(evidence, host, counter_key.INVALID_PACKETS)
+        where = (evidence.name_of(evidence.folder.host(host).counters),)
+        if isinstance(value, Missing):
+            findings.append(could_not_look(INVALID, value, host))
+        elif value:
+            text = f"counter {counter_key.INVALID_PACKETS} 'Invalid packets' is {value}"
+            findings.append(failed(INVALID, text, host, evidence=where))
+        else:
+            findings.append(passed(INVALID, "no invalid packets", host, evidence=where))
+    return findings
+
+
+def _receiver(
+    evidence: Evidence, traffic: TrafficCase
+) -> tuple[Wire, Planned, Series, Series] | Missing:
+    """The wire, the plan, and the receiving host's hwm and position over time."""
+    wire, planned = evidence.wire(traffic), evidence.planned(traffic)
+    if isinstance(wire, Missing):
+        return wire
+    if isinstance(planned, Missing):
+        return planned
+    hwm = stream_series(evidence, traffic.to_host, counter_key.RECEIVER_HWM, wire)
+    if isinstance(hwm, Missing):
+        return hwm
+    position = stream_series(evidence, traffic.to_host, counter_key.RECEIVER_POSITION, wire)
+    if isinstance(position, Missing):
+        return position
+    return wire, planned, hwm, position
+
+
+def _samples(evidence: Evidence, host: str) -> tuple[str, ...]:
+    files = evidence.folder.host(host)
+    return evidence.name_of(files.counter_samples), evidence.name_of(files.counters)

@@ -1,0 +1,1 @@
+"""Checks of what subscribers received: complete, once, in order, intact."""

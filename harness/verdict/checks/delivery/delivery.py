@@ -1,0 +1,296 @@
+"""What subscribers were given: all of it, once, in order, intact.
+
+Judged from the delivered bytes alone, against the plan; so a violation stands whatever gate is
+broken, except for messages that are merely not there yet. Of a replay that its archive has ended
+nothing more will come.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.archive.replay import was_cut_short
+from windtunnel.harness.verdict.core.compare import first_difference, first_wrong_message
+from windtunnel.harness.verdict.core.evidence import Delivered, Evidence, Planned
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    could_not_look,
+    failed,
+    passed,
+    together,
+)
+from windtunnel.harness.verdict.views.damage import payload_damage, repaired
+from windtunnel.harness.verdict.views.losses import lost_on_the_way
+from windtunnel.harness.verdict.views.stretch import late_join
+
+ONCE = "delivered_once"
+INTACT = "delivered_intact"
+_LOOK_AHEAD = 4096
+"""How many messages ahead a misplaced one is searched."""
+
+
+def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """Every planned message arrived exactly once, in order, byte for byte."""
+    planned, delivered = evidence.planned(traffic), evidence.delivered(traffic)
+    if isinstance(planned, Missing):
+        return could_not_look(ONCE, planned, traffic.id)
+    if isinstance(delivered, Missing):
+        return could_not_look(ONCE, delivered, traffic.id)
+    where = _where(evidence, traffic)
+    delivered = _as_ordered(evidence, traffic, planned, delivered)
+    lengths = delivered.deliveries["length"].astype(np.int64)
+    count = min(len(lengths), planned.plan.count)
+    other_length = np.flatnonzero(lengths[:count] != planned.plan.lengths[:count])
+    whole = int(other_length[0]) if len(other_length) else count
+    wrong, byte = first_wrong_message(
+        delivered.messages,
+        planned.payload,
+        planned.plan.lengths[:whole],
+        planned.plan.starts[:whole],
+    )
+    if wrong < 0 and whole < count:
+        wrong, byte = whole, _first_wrong_byte(planned, delivered, whole)
+    if wrong >= 0:
+        return _wrong_message(planned, delivered, int(wrong), int(byte), traffic.id, where)
+    if len(lengths) > count:
+        text = f"message {count} is one too many: the plan has {count}, {len(lengths)} arrived"
+        position = int(delivered.deliveries["position"][count])
+        return failed(
+            ONCE,
+            text,
+            traffic.id,
+            evidence=where,
+            message=count,
+            position=position,
+            conclusive=True,
+        )
+    if count < planned.plan.count:
+        missing = planned.plan.count - count
+        position = _message_start(planned, count)
+        text = f"message {count} (position {position}) and all {missing - 1} after it never arrived"
+        conclusive = was_cut_short(evidence, traffic)
+        return failed(
+            ONCE,
+            text,
+            traffic.id,
+            evidence=where,
+            message=count,
+            position=position,
+            conclusive=conclusive,
+        )
+    text = f"{count} messages, {planned.plan.total_bytes} bytes, each once and in order"
+    return passed(ONCE, text, traffic.id, evidence=where)
+
+
+def _as_ordered(
+    evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
+) -> Delivered:
+    """What was delivered, with the damage taken back that the scenario ordered."""
+    case, decisions = evidence.case, evidence.decisions
+    if isinstance(case, Missing) or isinstance(decisions, Missing):
+        return delivered
+    damage = payload_damage(decisions, case, traffic, planned.log)
+    if not damage:
+        return delivered
+    lengths = delivered.deliveries["length"].astype(np.int64)
+    positions = delivered.deliveries["position"].astype(np.int64)
+    ends = planned.log.message_ends
+    index = np.minimum(np.searchsorted(ends, positions), len(ends) - 1)
+    known = ends[index] == positions
+    starts = np.full(planned.plan.count, -1, dtype=np.int64)
+    starts[index[known]] = (np.cumsum(lengths) - lengths)[known]
+    messages = repaired(
+        delivered.messages, starts, planned.log, planned.payload, planned.plan.starts, damage
+    )
+    return replace(delivered, messages=messages)
+
+
+def _wrong_message(
+    planned: Planned,
+    delivered: Delivered,
+    index: int,
+    byte: int,
+    about: str,
+    where: tuple[str, ...],
+) -> Finding:
+    """Say what came in the place of a message."""
+    position = int(delivered.deliveries["position"][index])
+    other = _which(planned, delivered, index)
+    place = f"message {index} (ending at position {position})"
+    if other is None:
+        found, length = int(delivered.deliveries["length"][index]), planned.plan.lengths[index]
+        text = f"{place} is wrong from byte {byte} on"
+        if found != length:
+            text += f": it has {found} bytes instead of {length}"
+    elif other > index:
+        last = f" to {other - 1}" if other - 1 > index else ""
+        text = f"message {index}{last} is missing: message {other} came in its place"
+        text += f", ending at position {position}"
+    else:
+        text = f"{place} is wrong: message {other} came again"
+    return failed(
+        ONCE,
+        text,
+        about,
+        evidence=where,
+        message=index,
+        byte_offset=byte,
+        position=position,
+        conclusive=True,
+    )
+
+
+def _which(planned: Planned, delivered: Delivered, index: int) -> int | None:
+    """The planned message that was delivered as the `index`-th; its successor must fit as well."""
+    plan = planned.plan
+    first = max(0, index - _LOOK_AHEAD)
+    last = min(plan.count, index + _LOOK_AHEAD)
+    same = plan.lengths[first:last] == delivered.deliveries["length"][index]
+    candidates = sorted((first + np.flatnonzero(same)).tolist(), key=lambda at: abs(at - index))
+    for other in candidates:
+        pairs = [(index, other), (index + 1, other + 1)]
+        pairs = [pair for pair in pairs if pair[0] < len(delivered.deliveries)]
+        if all(_is_message(planned, delivered, *pair) for pair in pairs):
+            return int(other)
+    return None
+
+
+def _is_message(planned: Planned, delivered: Delivered, index: int, other: int) -> bool:
+    plan = planned.plan
+    if other >= plan.count or plan.lengths[other] != delivered.deliveries["length"][index]:
+        return False
+    at = int(delivered.deliveries["length"][:index].astype(np.int64).sum())
+    start, length = int(plan.starts[other]), int(plan.lengths[other])
+    return bool(first_difference(delivered.messages, at, planned.payload, start, length) < 0)
+
+
+def _first_wrong_byte(planned: Planned, delivered: Delivered, index: int) -> int:
+    """The first wrong byte of a message whose length is wrong."""
+    lengths = delivered.deliveries["length"].astype(np.int64)
+    shared = int(min(lengths[index], planned.plan.lengths[index]))
+    at, start = int(lengths[:index].sum()), int(planned.plan.starts[index])
+    byte = int(first_difference(delivered.messages, at, planned.payload, start, shared))
+    return byte if byte >= 0 else shared
+
+
+def delivered_intact(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """Each delivered message is a planned one, and each that lost no frame was delivered."""
+    planned, delivered = evidence.planned(traffic), evidence.delivered(traffic)
+    if isinstance(planned, Missing):
+        return could_not_look(INTACT, planned, traffic.id)
+    if isinstance(delivered, Missing):
+        return could_not_look(INTACT, delivered, traffic.id)
+    delivered = _as_ordered(evidence, traffic, planned, delivered)
+    ends = planned.log.message_ends
+    positions = delivered.deliveries["position"].astype(np.int64)
+    index = np.minimum(np.searchsorted(ends, positions), len(ends) - 1)
+    violation = _not_intact(evidence, traffic, planned, delivered, index)
+    if violation is not None:
+        return violation
+    return _none_withheld(evidence, traffic, planned, index)
+
+
+def _not_intact(
+    evidence: Evidence,
+    traffic: TrafficCase,
+    planned: Planned,
+    delivered: Delivered,
+    index: NDArray[np.int64],
+) -> Finding | None:
+    """The first delivered message that is not what the plan says for its position."""
+    deliveries, plan = delivered.deliveries, planned.plan
+    positions = deliveries["position"].astype(np.int64)
+    lengths = deliveries["length"].astype(np.int64)
+    stray = np.flatnonzero(planned.log.message_ends[index] != positions)
+    again = 1 + np.flatnonzero(np.diff(positions) <= 0)
+    sized = np.flatnonzero(plan.lengths[index] != lengths)
+    firsts = [int(each[0]) if len(each) else len(positions) for each in (stray, again, sized)]
+    sound = min(firsts)
+    starts = plan.starts[index[:sound]]
+    wrong, byte = first_wrong_message(delivered.messages, planned.payload, lengths[:sound], starts)
+    at = int(wrong) if wrong >= 0 else sound
+    if at == len(positions):
+        return None
+    position, message = int(positions[at]), int(index[at])
+    place = f"delivery {at}, ending at position {position},"
+    if wrong >= 0:
+        text = f"{place} is message {message}, but wrong from byte {int(byte)} on"
+    elif at == firsts[0]:
+        text = f"{place} is no message of the plan"
+    elif at == firsts[1]:
+        text = f"{place} comes after one that ends at position {int(positions[at - 1])}"
+    else:
+        found, length = int(lengths[at]), int(plan.lengths[message])
+        text = f"{place} is message {message}, but has {found} bytes instead of {length}"
+    return failed(
+        INTACT,
+        text,
+        traffic.id,
+        evidence=_where(evidence, traffic),
+        message=message,
+        byte_offset=int(byte) if wrong >= 0 else None,
+        position=position,
+        conclusive=True,
+    )
+
+
+def _none_withheld(
+    evidence: Evidence, traffic: TrafficCase, planned: Planned, index: NDArray[np.int64]
+) -> Finding:
+    """Whether every message whose frames all came in their turn was delivered."""
+    found = together(lost_on_the_way(evidence, traffic), evidence.subscriber(traffic))
+    if isinstance(found, Missing):
+        return could_not_look(INTACT, found, traffic.id)
+    lost, subscriber = found
+    late = late_join(evidence, traffic, subscriber)
+    if late:
+        position = subscriber.join_position
+        where = _where(evidence, traffic)
+        return failed(INTACT, late, traffic.id, evidence=where, position=position)
+    messages = planned.log.frames["message"]
+    must = np.ones(planned.plan.count, dtype=np.bool_)
+    must[messages[lost.disturbed & (messages >= 0)]] = False
+    starts = np.zeros(planned.plan.count, dtype=np.int64)
+    firsts = np.flatnonzero(np.diff(messages, prepend=-2) != 0)
+    firsts = firsts[messages[firsts] >= 0]
+    starts[messages[firsts]] = planned.log.frames["position"][firsts]
+    must[starts < subscriber.join_position] = False
+    withheld = must.copy()
+    withheld[index] = False
+    where = (*_where(evidence, traffic), evidence.name_of(evidence.folder.decisions))
+    facts = {"delivered": len(index), "damaged_on_link": int((~must).sum())}
+    if withheld.any():
+        message = int(np.flatnonzero(withheld)[0])
+        position = int(starts[message])
+        text = (
+            f"message {message} (position {position}) lost no frame, yet was not delivered; "
+            f"{int(withheld.sum())} such messages"
+        )
+        return failed(
+            INTACT,
+            text,
+            traffic.id,
+            evidence=where,
+            message=message,
+            position=position,
+            facts=facts,
+        )
+    text = (
+        f"{len(index)} of {planned.plan.count} messages, each intact and in order; "
+        f"of those that lost no frame none is missing"
+    )
+    return passed(INTACT, text, traffic.id, evidence=where, facts=facts)
+
+
+def _message_start(planned: Planned, message: int) -> int:
+    """Position of a message's first byte: after the one before it, and after a PAD between them."""
+    frames = planned.log.frames
+    return int(frames["position"][np.flatnonzero(frames["message"] == message)[0]])
+
+
+def _where(evidence: Evidence, traffic: TrafficCase) -> tuple[str, ...]:
+    files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
+    return evidence.name_of(files.index), evidence.name_of(files.messages)

@@ -1,0 +1,1 @@
+"""Checks of status messages, windows, limits and heartbeats."""

@@ -1,0 +1,1 @@
+"""Checks of log buffers, byte by byte."""

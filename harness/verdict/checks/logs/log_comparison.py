@@ -1,0 +1,215 @@
+"""The logs themselves: what the receiving driver rebuilt, beside what the publisher wrote.
+
+    publication's log   |  term n-1   | - - term n - - |            both as they were at the end
+    image's log         |  term n-1   | - - term n - - |
+                           <----- the last term's length ----->     what neither may have wiped
+
+A driver wipes what lies a term's length behind its slowest reader, so the last term's length is
+there in both whatever happened before. A gap that was filled from before it on has its only header
+out of reach, so the walk begins behind it.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.host.frame_seen import headers
+from windtunnel.harness.artifact.host.held_log import IMAGES, PUBLICATIONS
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.dissect.driver_files import log_walk
+from windtunnel.harness.dissect.driver_files.log_buffer import TERM_COUNT, LogFrame, read_frame
+from windtunnel.harness.dissect.frames import layout
+from windtunnel.harness.dissect.frames.flow import aligned_lengths
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.core.evidence import Evidence, KeptLog
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    could_not_look,
+    failed,
+    passed,
+    together,
+)
+from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.damage import payload_damage, repaired_log
+from windtunnel.harness.verdict.views.stretch import owed_from
+
+EQUAL = "image_log_equals_publication"
+FILLS_MAX = 1 << 16
+"""So many filled gaps are remembered: a term of the least frames has fewer."""
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The same positions of both logs."""
+
+    publication: NDArray[np.uint8]
+    image: NDArray[np.uint8]
+    low: int
+    "Position of the first byte of both."
+    first: int
+    "Position of the first frame that is surely whole in both."
+    end: int
+    "The publication's last position."
+
+
+def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Finding:
+    """The image's log holds the publication's frames byte for byte, except for filled gaps."""
+    wire = evidence.wire(traffic)
+    if isinstance(wire, Missing):
+        return could_not_look(EQUAL, wire, traffic.id)
+    stream = wire.facts.session_id, wire.facts.stream_id
+    found = together(
+        evidence.log_of(traffic.from_host, PUBLICATIONS, *stream),
+        evidence.log_of(traffic.to_host, IMAGES, *stream),
+        evidence.subscriber(traffic),
+    )
+    if isinstance(found, Missing):
+        return could_not_look(EQUAL, found, traffic.id)
+    publication, image, subscriber = found
+    where = (evidence.name_of(publication.path), evidence.name_of(image.path))
+    for name in ("initial_term_id", "term_length"):
+        wrote, rebuilt = publication.log.metadata[name], image.log.metadata[name]
+        if wrote != rebuilt:
+            text = f"{name} is {wrote} in the publication's log and {rebuilt} in the image's"
+            return failed(EQUAL, text, traffic.id, evidence=where, conclusive=True)
+    padding = _padding(evidence, traffic, wire)
+    if isinstance(padding, Missing):
+        return could_not_look(EQUAL, padding, traffic.id)
+    join = owed_from(evidence, traffic, subscriber)
+    pair = _pair(publication, image, wire, join, padding)
+    if pair is None:
+        gap = Missing(where[0], "holds no frame that the captures show as sent and no fill covers")
+        return could_not_look(EQUAL, gap, traffic.id)
+    return _compare(traffic, _as_ordered(evidence, traffic, pair), publication, image, where)
+
+
+def _as_ordered(evidence: Evidence, traffic: TrafficCase, pair: _Pair) -> _Pair:
+    """Both logs, with the damage to payload taken back that the scenario ordered."""
+    found = together(evidence.case, evidence.decisions, evidence.planned(traffic))
+    if isinstance(found, Missing):
+        return pair
+    case, decisions, planned = found
+    damage = payload_damage(decisions, case, traffic, planned.log)
+    return replace(
+        pair, image=repaired_log(pair.image, pair.publication, pair.low, planned.log, damage)
+    )
+
+
+def _padding(
+    evidence: Evidence, traffic: TrafficCase, wire: Wire
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | Missing:
+    """Where each PAD began and ended that the reader saw; of a reliable stream none may matter."""
+    nothing = np.zeros(0, dtype=np.int64)
+    if traffic.reliable:
+        return nothing, nothing
+    frames = evidence.frames_seen(traffic)
+    if isinstance(frames, Missing):
+        return frames
+    header = headers(frames)
+    chosen = (header["type"] == PAD) & (header["session_id"] == wire.facts.session_id)
+    starts = frames["position"][chosen].astype(np.int64)
+    return starts, starts + aligned_lengths(header["frame_length"][chosen])
+
+
+def _pair(
+    publication: KeptLog,
+    image: KeptLog,
+    wire: Wire,
+    join: int,
+    padding: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> _Pair | None:
+    """What both logs hold for certain; None when no frame is known to begin there."""
+    log = publication.log
+    tail = log.tails()[log.active_term_index]
+    end = tail.position
+    low = max(join, end - log.term_length)
+    starts = wire.sent.starts[(wire.sent.starts >= low) & (wire.sent.starts < end)]
+    if len(starts) == 0:
+        return None
+    first = int(starts.min())
+    begins, stops = padding
+    first = int(stops[(begins < first) & (stops > first)].max(initial=first))
+    if first >= end:
+        return None
+    return _Pair(
+        publication=_stretch(publication, low, end),
+        image=_stretch(image, low, end),
+        low=low,
+        first=first,
+        end=end,
+    )
+
+
+def _stretch(kept: KeptLog, low: int, end: int) -> NDArray[np.uint8]:
+    """The bytes of a log from one position to another, not more than two terms apart."""
+    length = kept.log.term_length
+    parts = []
+    while low < end:
+        stop = min(end, low - low % length + length)
+        at = low // length % TERM_COUNT * length + low % length
+        parts.append(kept.buf[at : at + stop - low])
+        low = stop
+    return np.concatenate(parts)
+
+
+def _compare(
+    traffic: TrafficCase, pair: _Pair, publication: KeptLog, image: KeptLog, where: tuple[str, ...]
+) -> Finding:
+    fills = np.zeros((FILLS_MAX, 2), dtype=np.int64)
+    result = np.zeros(log_walk.RESULT_LENGTH, dtype=np.int64)
+    log_walk.compare_logs(
+        pair.publication,
+        pair.image,
+        pair.first - pair.low,
+        pair.end - pair.low,
+        fills,
+        result,
+    )
+    status, at, byte, frames, filled = (int(each) for each in result)
+    position = pair.low + at
+    written = f"the publication's log has {_words(publication, position)}"
+    rebuilt = f"the image's {_words(image, position)}"
+    facts = {"frames": frames, "filled_gaps": filled, "from": pair.first, "to": pair.end}
+    more = {"evidence": where, "facts": facts}
+    if status == log_walk.PUBLICATION_ENDS:
+        text = f"the walk ends at {position}, before the tail at {pair.end}: {written}"
+        return failed(EQUAL, text, traffic.id, position=position, **more)
+    if status == log_walk.IMAGE_ENDS:
+        text = f"the image's log ends at position {position} of {pair.end}: {written}"
+        return failed(EQUAL, text, traffic.id, position=position, **more)
+    if status == log_walk.DIFFERENT:
+        text = f"at position {position} byte {byte} of the frame differs: {written}, {rebuilt}"
+        return failed(EQUAL, text, traffic.id, position=position, conclusive=True, **more)
+    if filled and traffic.reliable:
+        position = pair.low + int(fills[0, 0])
+        written = f"the publication's log has {_words(publication, position)}"
+        rebuilt = f"the image's {_words(image, position)}"
+        text = f"a gap was filled at position {position} of a reliable stream: {written}, {rebuilt}"
+        return failed(EQUAL, text, traffic.id, position=position, conclusive=True, **more)
+    text = (
+        f"positions {pair.first} to {pair.end}: {frames} frames, "
+        f"{filled} gaps filled, all else the same in both logs"
+    )
+    return passed(EQUAL, text, traffic.id, **more)
+
+
+def _words(kept: KeptLog, position: int) -> str:
+    """What lies at a position of a log, in words."""
+    length = kept.log.term_length
+    frame = read_frame(kept.log, position // length % TERM_COUNT, position % length)
+    return "nothing: the file ends" if frame is None else header_words(frame)
+
+
+def header_words(frame: LogFrame) -> str:
+    """A header in words, also one that is none."""
+    if frame.frame_length == 0:
+        return "no frame"
+    kind = layout.BY_TYPE_CODE.get(frame.type)
+    return (
+        f"{kind.name if kind else f'type {frame.type:#x}'} of {frame.frame_length} bytes "
+        f"(version {frame.version}, flags {frame.flags:#04x}, term {frame.term_id} offset "
+        f"{frame.term_offset}, session {frame.session_id}, stream {frame.stream_id}, "
+        f"reserved {frame.reserved_value})"
+    )

@@ -1,0 +1,1 @@
+"""Checks of NAKs, retransmits and recovery from loss."""

@@ -1,0 +1,1 @@
+"""What every gate and check is made of: evidence, findings, outcomes."""

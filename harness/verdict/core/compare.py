@@ -1,0 +1,55 @@
+"""Finding the first byte in which two stretches of bytes differ."""
+
+from typing import Any
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+
+
+@allocating_kernel
+def first_difference(left: Any, left_at: int, right: Any, right_at: int, length: int) -> int:
+    """Index of the first byte that differs, or -1.
+
+    Shapes:  left uint8[n], left_at + length <= n; right uint8[p], repeated without end
+    """
+    period = len(right)
+    right_at %= period
+    for index in range(length):
+        if left[left_at + index] != right[right_at]:
+            return index
+        right_at += 1
+        if right_at == period:
+            right_at = 0
+    return -1
+
+
+@allocating_kernel
+def first_wrong_message(
+    messages: Any, payload: Any, lengths: Any, planned_starts: Any
+) -> tuple[int, int]:
+    """The first of some messages that differs from what was planned.
+
+    Shapes:  messages uint8[n], the messages end to end; payload uint8[p], repeated;
+             lengths, planned_starts int64[m]
+    Returns: (message, byte within it), or (-1, -1)
+    """
+    at = 0
+    for message in range(len(lengths)):
+        byte = first_difference(messages, at, payload, planned_starts[message], lengths[message])
+        if byte >= 0:
+            return message, byte
+        at += lengths[message]
+    return -1, -1
+
+
+@allocating_kernel
+def first_differing_pair(buf: Any, first_at: Any, again_at: Any, lengths: Any) -> tuple[int, int]:
+    """The first of some pairs of stretches of one array that differ.
+
+    Shapes:  buf uint8[n]; first_at, again_at, lengths int64[m]
+    Returns: (pair, byte within it), or (-1, -1)
+    """
+    for pair in range(len(lengths)):
+        for index in range(lengths[pair]):
+            if buf[first_at[pair] + index] != buf[again_at[pair] + index]:
+                return pair, index
+    return -1, -1

@@ -1,0 +1,358 @@
+"""Typed, lazy access to a run folder, in which absence is a value.
+
+Everything is read at most once. What is not there, or cannot be understood, is returned as Missing,
+with the path and the reason; nothing here raises for what a run folder holds or lacks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.host.counter_sample import (
+    COUNTER_SAMPLE,
+    CounterFacts,
+    read_counters,
+    read_samples,
+)
+from windtunnel.harness.artifact.host.delivery import DELIVERY, read_deliveries
+from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN, read_frames_seen
+from windtunnel.harness.artifact.host.held_log import HeldLog, read_held_logs
+from windtunnel.harness.artifact.host.host_event import HappenedEvent, read_happened
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts, SnmpFacts
+from windtunnel.harness.artifact.host.pressure import Pressure
+from windtunnel.harness.artifact.host.recording import RecorderFacts
+from windtunnel.harness.artifact.middlebox.decision import DECISION, read_decisions
+from windtunnel.harness.artifact.middlebox.ledger import Ledger
+from windtunnel.harness.artifact.middlebox.netem import NetemAccount
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.plan import MessagePlan, plan
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.dissect.archive_files.recording_catalog import (
+    Catalog,
+    read_catalog,
+    segment_files,
+)
+from windtunnel.harness.dissect.capture.pcap import Capture, read_capture
+from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog, expected_log
+from windtunnel.harness.dissect.driver_files.log_buffer import (
+    LogBuffer,
+    LogBufferError,
+    read_log_buffer,
+)
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.wholeness import (
+    cut_off,
+    index_misfit,
+    messages_misfit,
+    wrote_all,
+)
+from windtunnel.harness.verdict.core.wire import Wire, wire_of
+
+_VALUE = TypeVar("_VALUE")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a publisher was to send, and the log that this makes."""
+
+    plan: MessagePlan
+    log: ExpectedLog
+    payload: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What a subscriber was given."""
+
+    deliveries: Records
+    messages: NDArray[np.uint8]
+    "The bytes of all messages, end to end."
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counters of one host: what each was, and its values over time."""
+
+    counters: list[CounterFacts]
+    samples: Records
+
+
+@dataclass(frozen=True)
+class KeptLog:
+    """One log buffer as it was at the end of the run."""
+
+    path: Path
+    log: LogBuffer
+    buf: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class KeptArchive:
+    """An archive's directory as it was at the end of the run."""
+
+    catalog: Catalog
+    files: dict[int, dict[int, Path]]
+    "Segment files by recording id and base position."
+
+    @staticmethod
+    def content(path: Path) -> NDArray[np.uint8]:
+        """The bytes of a segment file."""
+        return map_bytes(path)
+
+
+class Evidence:
+    """All that a run left behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = RunDir(path)
+        self.capture = cache(self._capture)
+        self.capture_statistics = cache(self._capture_statistics)
+        self.planned = cache(self._planned)
+        self.publisher = cache(self._publisher)
+        self.subscriber = cache(self._subscriber)
+        self.delivered = cache(self._delivered)
+        self.frames_seen = cache(self._frames_seen)
+        self.counted = cache(self._counted)
+        self.snmp = cache(self._snmp)
+        self.pressure = cache(self._pressure)
+        self.log_of = cache(self._log_of)
+        self.wire = cache(self._wire)
+        self.recorder = cache(self._recorder)
+        self.archive = cache(self._archive)
+
+    def name_of(self, path: Path) -> str:
+        """A path of the run folder as findings show it."""
+        return path.relative_to(self.folder.path).as_posix()
+
+    @cached_property
+    def manifest(self) -> Manifest | Missing:
+        return self._document(self.folder.manifest, Manifest.read)
+
+    @cached_property
+    def case(self) -> Case | Missing:
+        return self._document(self.folder.case, _read_case)
+
+    @cached_property
+    def ledger(self) -> Ledger | Missing:
+        return self._document(self.folder.ledger, Ledger.read)
+
+    @cached_property
+    def netem(self) -> NetemAccount | Missing:
+        return self._document(self.folder.netem, NetemAccount.read)
+
+    @cached_property
+    def decisions(self) -> Records | Missing:
+        return self._records(self.folder.decisions, read_decisions, DECISION)
+
+    @cached_property
+    def host_events(self) -> list[HappenedEvent] | Missing:
+        """What befell the hosts on order; nothing where nothing was ordered."""
+        case = self.case
+        if not isinstance(case, Missing) and not case.events:
+            return []
+        return self._document(self.folder.host_events, read_happened)
+
+    @cached_property
+    def replayed(self) -> Records | Missing:
+        return self._records(self.folder.replayed, read_decisions, DECISION)
+
+    @cached_property
+    def payload(self) -> NDArray[np.uint8] | Missing:
+        return self._bytes(self.folder.payload)
+
+    def _planned(self, traffic: TrafficCase) -> Planned | Missing:
+        payload, case = self.payload, self.case
+        if isinstance(payload, Missing):
+            return payload
+        if isinstance(case, Missing):
+            return case
+        if len(payload) == 0:
+            return Missing(self.name_of(self.folder.payload), "is empty")
+        messages = plan(
+            case.seed,
+            traffic.plan_id,
+            traffic.total_bytes,
+            longest=traffic.longest_bytes,
+            shortest=traffic.shortest_bytes,
+        )
+        log = expected_log(
+            messages.lengths, traffic.mtu, traffic.term_length, traffic.initial_position
+        )
+        return Planned(messages, log, payload)
+
+    def _capture(self, host: str) -> Capture | Missing:
+        case = self.case
+        if isinstance(case, Missing):
+            return case
+        path = self.folder.capture(host)
+        # Where a bit may be flipped on purpose, what the receiver refuses has not arrived.
+        corrupts = any(each.corrupt_ppb for each in case.weather)
+        found = self._document(path, lambda at: read_capture(at, case.ports, whole_only=corrupts))
+        if isinstance(found, Capture) and found.problem:
+            return Missing(self.name_of(path), found.problem, damaged=True)
+        return found
+
+    def _capture_statistics(self, host: str) -> CaptureFacts | Missing:
+        return self._document(self.folder.capture_statistics(host), CaptureFacts.read)
+
+    def _publisher(self, traffic: TrafficCase) -> PublisherFacts | Missing:
+        files = self.folder.host(traffic.from_host).publisher(traffic.id)
+        return self._document(files.document, PublisherFacts.read)
+
+    def _subscriber(self, traffic: TrafficCase) -> SubscriberFacts | Missing:
+        files = self.folder.host(traffic.to_host).subscriber(traffic.id)
+        return self._document(files.document, SubscriberFacts.read)
+
+    def _delivered(self, traffic: TrafficCase) -> Delivered | Missing:
+        files = self.folder.host(traffic.to_host).subscriber(traffic.id)
+        whole = self._wrote_all(traffic)
+        deliveries = self._records(files.index, read_deliveries, DELIVERY, whole=whole)
+        if isinstance(deliveries, Missing):
+            return deliveries
+        messages = self._bytes(files.messages)
+        if isinstance(messages, Missing):
+            return messages
+        said = self.subscriber(traffic)
+        if whole and not isinstance(said, Missing) and (why := index_misfit(deliveries, said)):
+            return Missing(self.name_of(files.index), why, damaged=True)
+        if why := messages_misfit(deliveries, messages, is_whole=whole):
+            return Missing(self.name_of(files.messages), why, damaged=True)
+        return Delivered(deliveries, messages)
+
+    def _frames_seen(self, traffic: TrafficCase) -> Records | Missing:
+        files = self.folder.host(traffic.to_host).subscriber(traffic.id)
+        whole = self._wrote_all(traffic)
+        return self._records(files.frames, read_frames_seen, FRAME_SEEN, whole=whole)
+
+    def _wrote_all(self, traffic: TrafficCase) -> bool:
+        """Whether a subscriber surely wrote its files to their end."""
+        name = f"{traffic.to_host}/subscriber-{traffic.id}"
+        return not isinstance(self.manifest, Missing) and wrote_all(self.manifest, name)
+
+    def _counted(self, host: str) -> Counted | Missing:
+        files = self.folder.host(host)
+        counters = self._document(files.counters, read_counters)
+        if isinstance(counters, Missing):
+            return counters
+        samples = self._records(files.counter_samples, read_samples, COUNTER_SAMPLE)
+        if isinstance(samples, Missing):
+            return samples
+        return Counted(counters, samples)
+
+    def _snmp(self, host: str) -> SnmpFacts | Missing:
+        return self._document(self.folder.host(host).snmp, SnmpFacts.read)
+
+    def _pressure(self, host: str) -> Pressure | Missing:
+        return self._document(self.folder.host(host).pressure, Pressure.read)
+
+    def _log_of(self, host: str, folder: str, session_id: int, stream_id: int) -> KeptLog | Missing:
+        """The log buffer of a stream in one of a driver's two folders; of several, the newest."""
+        files = self.folder.host(host)
+        held = self._document(files.held_logs, read_held_logs)
+        if isinstance(held, Missing):
+            return held
+        wanted = (session_id, stream_id)
+        why = f"tells of no log of session {session_id}, stream {stream_id} in {folder}"
+        for each in sorted(held, key=lambda each: -each.registration_id):
+            if each.folder != folder:
+                continue
+            if each.left_out:
+                why += f"; {folder}/{each.registration_id} was left out: {each.left_out}"
+                continue
+            path = files.log_buffer(folder, each.registration_id)
+            kept = self._kept_log(path, each)
+            if isinstance(kept, Missing):
+                return kept
+            header = kept.log.default_header
+            if (header.session_id, header.stream_id) == wanted:
+                return kept
+        return Missing(self.name_of(files.held_logs), why)
+
+    def _kept_log(self, path: Path, held: HeldLog) -> KeptLog | Missing:
+        buf = self._bytes(path)
+        if isinstance(buf, Missing):
+            return buf
+        try:
+            log = read_log_buffer(
+                lambda at, length: buf[at : at + length].tobytes(), min(len(buf), held.length)
+            )
+        except LogBufferError as error:
+            return Missing(self.name_of(path), str(error), damaged=True)
+        return KeptLog(path, log, buf)
+
+    def _recorder(self, host: str, traffic_id: str) -> RecorderFacts | Missing:
+        files = self.folder.host(host).recorder(traffic_id)
+        return self._document(files.document, RecorderFacts.read)
+
+    def _archive(self, host: str) -> KeptArchive | Missing:
+        return self._document(self.folder.host(host).archive, _read_archive)
+
+    def _wire(self, traffic: TrafficCase) -> Wire | Missing:
+        case = self.case
+        near, far = self.capture(traffic.from_host), self.capture(traffic.to_host)
+        if isinstance(case, Missing):
+            return case
+        if isinstance(near, Missing):
+            return near
+        if isinstance(far, Missing):
+            return far
+        beside = []
+        for publisher in traffic.publishers:
+            if publisher != traffic.from_host:
+                other = self.capture(publisher)
+                if isinstance(other, Missing):
+                    return other
+                beside.append((publisher, other))
+        wire = wire_of(near, far, case, traffic, beside)
+        if wire is None:
+            path = self.name_of(self.folder.capture(traffic.from_host))
+            why = f"no SETUP of stream {traffic.stream_id} left the publisher's host"
+            return Missing(path, why)
+        return wire
+
+    def _document(self, path: Path, read: Callable[[Path], _VALUE | None]) -> _VALUE | Missing:
+        try:
+            found = read(path)
+        except (DocumentError, OSError, ValueError) as error:
+            return Missing(self.name_of(path), f"cannot be understood: {error}", damaged=True)
+        return Missing(self.name_of(path), "is missing") if found is None else found
+
+    def _records(
+        self,
+        path: Path,
+        read: Callable[[Path], Records | None],
+        dtype: np.dtype[Any],
+        *,
+        whole: bool = True,
+    ) -> Records | Missing:
+        """Raw records; `whole` where the file cannot rightly end inside one."""
+        found = self._document(path, read)
+        if whole and not isinstance(found, Missing) and (why := cut_off(path, dtype)):
+            return Missing(self.name_of(path), why, damaged=True)
+        return found
+
+    def _bytes(self, path: Path) -> NDArray[np.uint8] | Missing:
+        try:
+            return map_bytes(path)
+        except UnsafeFileError as error:
+            return Missing(self.name_of(path), f"cannot be understood: {error}", damaged=True)
+        except OSError:
+            return Missing(self.name_of(path), "is missing")
+
+
+def _read_case(path: Path) -> Case | None:
+    return Case.read(path) if path.exists() else None
+
+
+def _read_archive(path: Path) -> KeptArchive | None:
+    return KeptArchive(read_catalog(path), segment_files(path)) if path.exists() else None

@@ -1,0 +1,1 @@
+"""Gates: conditions of the harness without which a run proves nothing."""

@@ -1,0 +1,262 @@
+"""Gates on the middlebox: every datagram is accounted for, and the ordered faults really happened.
+
+sender's capture == ledger in,   in + added - dropped == out,   ledger out == receiver's capture
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from windtunnel.harness.artifact.middlebox.decision import ACTIONS
+from windtunnel.harness.artifact.middlebox.frame_class import CODES, NAMES
+from windtunnel.harness.artifact.middlebox.ledger import Ledger, LinkAccount, RuleAccount
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.artifact.run.agreement import agreement
+from windtunnel.harness.dissect.capture.pcap import Capture
+from windtunnel.harness.dissect.frames.route import between
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.fault_case import FaultCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    could_not_look,
+    passed,
+    together,
+)
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.statistics import chain_counts
+from windtunnel.harness.verdict.statistics.binomial import least_trials
+
+CONFIDENCE = 0.999
+"""One sound run in a thousand strays further, for each rule."""
+
+
+def ledger_balanced(evidence: Evidence) -> list[Finding]:
+    """No datagram and no frame is unaccounted for, between the ledger and both captures."""
+    name = "ledger_balanced"
+    case, ledger = evidence.case, evidence.ledger
+    if isinstance(case, Missing):
+        return [could_not_look(name, case)]
+    if isinstance(ledger, Missing):
+        return [could_not_look(name, ledger)]
+    findings = []
+    for link, (sender, receiver) in zip(case.link_names, case.directions, strict=True):
+        account = ledger.links.get(link)
+        if account is None:
+            gap = Missing(evidence.name_of(evidence.folder.ledger), f"has no link {link}")
+            findings.append(could_not_look(name, gap, link))
+            continue
+        near, far = evidence.capture(sender), evidence.capture(receiver)
+        if isinstance(near, Missing):
+            findings.append(could_not_look(name, near, link))
+        elif isinstance(far, Missing):
+            findings.append(could_not_look(name, far, link))
+        else:
+            findings.append(_balance(evidence, case, link, account, near, far, sender, receiver))
+    return findings
+
+
+def _balance(
+    evidence: Evidence,
+    case: Case,
+    link: str,
+    account: LinkAccount,
+    near: Capture,
+    far: Capture,
+    sender: str,
+    receiver: str,
+) -> Finding:
+    name = "ledger_balanced"
+    ledger_file = evidence.name_of(evidence.folder.ledger)
+    for text in _own_faults(account):
+        return Finding(name, Outcome.HARNESS, text, link, (ledger_file,))
+    way = case.address(sender), case.address(receiver)
+    received = {kind: frames.received for kind, frames in account.frames.items()}
+    sides = [(near, sender, "in", account.datagrams_in, received)]
+    if not (case.backend_of(link) == "netem" and case.weather_of(link)):
+        # What netem takes away behind the relay is compared by the gate on the weather.
+        sides.append((far, receiver, "out", *_sent(account)))
+    for capture, host, turn, datagrams, frames in sides:
+        where = (ledger_file, evidence.name_of(evidence.folder.capture(host)))
+        for what, booked, seen in _differences(capture, way, datagrams, frames):
+            text = f"{what}: the ledger has {booked} {turn}, the capture at {host} has {seen}"
+            return Finding(name, Outcome.INCONCLUSIVE, text, link, where)
+    text = (
+        f"{account.datagrams_in} datagrams in, {account.datagrams_added} added, "
+        f"{account.datagrams_dropped} dropped, {account.datagrams_out} out: none unaccounted"
+    )
+    return passed(name, text, link, evidence=(ledger_file,))
+
+
+def _sent(account: LinkAccount) -> tuple[int, dict[str, int]]:
+    """Datagrams and frames by class that should be in the receiver's capture."""
+    sent = {kind: frames.sent for kind, frames in account.frames.items()}
+    weather = account.weather
+    if weather is None:
+        return account.datagrams_out, sent
+    return weather.whole, {kind: weather.frames_whole(kind, count) for kind, count in sent.items()}
+
+
+def _own_faults(account: LinkAccount) -> Iterator[str]:
+    """What is wrong within the ledger itself."""
+    counts = [
+        (account.kernel_drops, "packets dropped by the kernel before the relay read them"),
+        (account.send_failures, "packets that the relay could not send"),
+        (account.datagrams_held_at_end, "datagrams still held at the end"),
+        (account.unaccounted, "datagrams unaccounted for"),
+    ]
+    if account.weather is not None:
+        counts += [
+            (account.weather.waiting_at_end, "datagrams still under way in the weather"),
+            (account.weather.no_room, "datagrams for whose delay the relay had no room"),
+            (account.weather.unaccounted, "datagrams unaccounted for in the weather"),
+            (account.weather.received - account.datagrams_out, "more than left the rules"),
+        ]
+    for count, what in counts:
+        if count:
+            yield f"{count} {what}"
+    for kind, frames in sorted(account.frames.items()):
+        if kind not in CODES:
+            yield f"frame class {kind} is not known"
+        if frames.unaccounted:
+            yield f"{frames.unaccounted} {kind} frames unaccounted for"
+
+
+def _differences(
+    capture: Capture, way: tuple[str, str], datagrams: int, frames: dict[str, int]
+) -> Iterator[tuple[str, int, int]]:
+    """What the ledger and a capture count differently: name, ledger's count, capture's count."""
+    rows = capture.frames[between(capture.frames, *way)]
+    seen_datagrams = len(np.unique(rows["datagram"]))
+    if seen_datagrams != datagrams:
+        yield "datagrams", datagrams, seen_datagrams
+    kinds, counts = np.unique(rows["frame_type"], return_counts=True)
+    seen = {NAMES[int(kind)]: int(count) for kind, count in zip(kinds, counts, strict=True)}
+    for kind in sorted({*seen, *frames}):
+        if seen.get(kind, 0) != frames.get(kind, 0):
+            yield f"{kind} frames", frames.get(kind, 0), seen.get(kind, 0)
+
+
+def faults_happened(evidence: Evidence) -> list[Finding]:
+    """Each rule was obeyed: it hit, and as often as was asked for, within what chance allows.
+
+    Of a replay: what was decided is what another run's decisions said, about the same frames.
+    """
+    name = "faults_happened"
+    found = together(evidence.case, evidence.ledger, evidence.decisions)
+    if isinstance(found, Missing):
+        return [could_not_look(name, found)]
+    case, ledger, decisions = found
+    if len(decisions) and int(decisions["rule"].max()) >= len(case.faults):
+        where = evidence.name_of(evidence.folder.decisions)
+        return [could_not_look(name, Missing(where, "names a rule that the case lacks", True))]
+    if case.replays:
+        return [_decisions_repeated(evidence, case, ledger, decisions)]
+    if not case.faults:
+        return [passed(name, "the case orders no faults")]
+    return [
+        _rule_obeyed(evidence, case, index, fault, ledger, decisions)
+        for index, fault in enumerate(case.faults)
+    ]
+
+
+def _decisions_repeated(
+    evidence: Evidence, case: Case, ledger: Ledger, decisions: Records
+) -> Finding:
+    name = "faults_happened"
+    where = tuple(
+        evidence.name_of(each) for each in (evidence.folder.replayed, evidence.folder.decisions)
+    )
+    ordered = evidence.replayed
+    if isinstance(ordered, Missing):
+        return could_not_look(name, ordered)
+    found = agreement(case.replays, ordered, decisions, case.link_names)
+    facts = {"hits": found.repeated, "eligible": found.ordered}
+    struck = sum(each.struck for each in ledger.rules.values())
+    if struck != len(decisions):
+        text = f"the ledger tells of {struck} decisions, the log has {len(decisions)}"
+        return Finding(name, Outcome.HARNESS, text, "", where, facts=facts)
+    if found.added:
+        text = f"{found.added} decisions were made that nobody ordered"
+        return Finding(name, Outcome.HARNESS, text, "", where, facts=facts)
+    if found.ordered and not found.repeated:
+        return Finding(name, Outcome.INCONCLUSIVE, found.text, "", where, facts=facts)
+    return passed(name, found.text, evidence=where, facts=facts)
+
+
+def _rule_obeyed(
+    evidence: Evidence,
+    case: Case,
+    index: int,
+    fault: FaultCase,
+    ledger: Ledger,
+    decisions: Records,
+) -> Finding:
+    name = "faults_happened"
+    where = tuple(
+        evidence.name_of(each) for each in (evidence.folder.decisions, evidence.folder.ledger)
+    )
+    hits = int((decisions["rule"] == index).sum())
+    account = ledger.rules.get(fault.id)
+    eligible = (
+        _eligible(case, index, fault, ledger, decisions) if account is None else account.tried
+    )
+    facts = {"hits": hits, "eligible": eligible}
+    if account is not None:
+        for text in _differently_told(case, index, fault, ledger, decisions, account):
+            return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
+    wrong = decisions[(decisions["rule"] == index)]["action"]
+    codes = {code for code, word in ACTIONS.items() if word == fault.action}
+    if len(wrong) and set(np.unique(wrong).tolist()) != codes:
+        text = f"rule {fault.id} orders {fault.action}, the decision log says otherwise"
+        return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
+    # Strokes that cluster tell less: so many frames count as so many fewer independent ones.
+    least = math.ceil(least_trials(fault.share, CONFIDENCE) * fault.chain.inflation)
+    low, high = chain_counts.interval(fault.chain, eligible, CONFIDENCE)
+    asked = f"{fault.action} {fault.share:.4%} of {eligible} frames"
+    if eligible < least:
+        text = f"{asked}: too few to tell, it takes {least}"
+        return Finding(
+            name, Outcome.INCONCLUSIVE, text, fault.id, where, excuses=False, facts=facts
+        )
+    if not low <= hits <= high:
+        text = f"{asked}: {hits} were hit, chance allows {low} to {high}"
+        return Finding(name, Outcome.INCONCLUSIVE, text, fault.id, where, facts=facts)
+    text = f"{asked}: {hits} were hit, within {low} to {high}"
+    return passed(name, text, fault.id, evidence=where, facts=facts)
+
+
+def _differently_told(
+    case: Case,
+    index: int,
+    fault: FaultCase,
+    ledger: Ledger,
+    decisions: Records,
+    account: RuleAccount,
+) -> Iterator[str]:
+    """Where the ledger's account of a rule and its other books disagree."""
+    hits = int((decisions["rule"] == index).sum())
+    if account.struck != hits:
+        yield f"rule {fault.id} struck {account.struck} frames, the decision log tells of {hits}"
+    if fault.is_plain:
+        counted = _eligible(case, index, fault, ledger, decisions)
+        if counted != account.tried:
+            yield f"rule {fault.id} looked at {account.tried} of {counted} frames"
+
+
+def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
+    """How many frames the rule had to decide on: all that match, less what earlier rules took."""
+    count = 0
+    earlier = decisions[decisions["rule"] < index]
+    for link in fault.links:
+        account = ledger.links.get(link)
+        if account is None:
+            continue
+        on_link = earlier[earlier["link"] == case.link_names.index(link)]
+        for kind in fault.frame_types:
+            frames = account.frames.get(kind)
+            count += frames.received if frames else 0
+            count -= int((on_link["frame_type"] == CODES[kind]).sum())
+    return count

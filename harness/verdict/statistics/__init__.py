@@ -1,0 +1,1 @@
+"""Binomial bounds and rates over many runs."""

@@ -1,0 +1,86 @@
+"""The runs of one scenario taken together: how many failed, and what that shows of the true rate.
+
+    0 ------------[ k/n ]------|---- 100 %      interval below the limit       PASS
+                  low  high    limit            interval above it              FAIL
+                                                the limit lies within it       INCONCLUSIVE
+
+The number of runs is fixed before the first one, so nothing is corrected for looking on. Runs that
+show nothing of the subject are no samples, and count with their own outcome.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windtunnel.harness.verdict.core.outcome import Outcome, merge
+from windtunnel.harness.verdict.statistics.binomial import rate_interval
+
+CONFIDENCE = 0.95
+_RUNS_MAX = 1_000_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run, as far as it counts."""
+
+    outcome: Outcome
+    unsafe: bool
+    "A check failed that allows no failure in any number of runs."
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What the runs of one scenario come to."""
+
+    outcome: Outcome
+    text: str
+    runs: int
+    failures: int
+    low: float
+    high: float
+
+
+def judge_rate(samples: Sequence[Sample], limit: float | None) -> Rate:
+    """Judge all runs of a scenario; without a limit its worst run decides."""
+    counted = [each for each in samples if each.outcome in (Outcome.PASS, Outcome.FAIL)]
+    failures = sum(each.outcome is Outcome.FAIL for each in counted)
+    low, high = rate_interval(failures, len(counted), CONFIDENCE)
+    text = (
+        f"{failures} of {len(counted)} runs failed, rate {low:.2%} to {high:.2%} ({CONFIDENCE:.0%})"
+    )
+    unsafe = sum(each.unsafe for each in counted)
+    if limit is None or not counted:
+        outcome = merge(each.outcome for each in samples)
+    elif unsafe:
+        outcome = Outcome.FAIL
+        text += f"; {unsafe} of them by a check that allows no failure"
+    else:
+        judged, why = _against(limit, failures, low, high)
+        others = [each.outcome for each in samples if each not in counted]
+        outcome = merge([judged, *(each for each in others if each is not Outcome.UNSUPPORTED)])
+        text += f"; {why}"
+    return Rate(outcome, text, len(counted), failures, low, high)
+
+
+def _against(limit: float, failures: int, low: float, high: float) -> tuple[Outcome, str]:
+    asked = f"the limit of {limit:.2%}"
+    if high < limit:
+        return Outcome.PASS, f"below {asked}"
+    if low > limit:
+        return Outcome.FAIL, f"above {asked}"
+    needed = least_runs(limit)
+    more = f"{needed} runs without a failure are needed" if not failures else "more are needed"
+    return Outcome.INCONCLUSIVE, f"too few to tell from {asked}: {more}"
+
+
+def least_runs(limit: float) -> int:
+    """How many runs without a failure show that the rate is below a limit."""
+    low, high = 1, 1
+    while rate_interval(0, high, CONFIDENCE)[1] >= limit and high < _RUNS_MAX:
+        low, high = high, high * 2
+    while low < high:
+        middle = (low + high) // 2
+        if rate_interval(0, middle, CONFIDENCE)[1] < limit:
+            high = middle
+        else:
+            low = middle + 1
+    return high

@@ -1,0 +1,1 @@
+"""Evidence prepared for several checks: coverage, losses, series, sessions, pauses."""

@@ -1,0 +1,105 @@
+"""Payload that the middlebox damaged: what a driver delivers of it is not the driver's fault.
+
+    decision   corrupt, position 4096, bit 2345 of the frame
+    expected   ... 0x41 ...          delivered   ... 0x43 ...      just this bit: as ordered
+
+Aeron has no checksum of its own, so a flipped bit of payload arrives in the application. Exactly
+the bits that were flipped may differ, and nothing else.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.middlebox.decision import CORRUPT
+from windtunnel.harness.artifact.middlebox.frame_class import DATA
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.views.losses import frame_index, link_of
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One damaged byte of the payload of a planned frame."""
+
+    frame: int
+    "Index in the expected log."
+    offset: int
+    "Within the frame's payload."
+    mask: int
+    "The bits that were flipped."
+
+
+def payload_damage(
+    decisions: Records, case: Case, traffic: TrafficCase, log: ExpectedLog
+) -> list[Damage]:
+    """Every byte of a traffic's payload that some passage of its frame was damaged in."""
+    link = link_of(case, traffic)
+    chosen = decisions[(decisions["action"] == CORRUPT) & (decisions["link"] == link)]
+    chosen = chosen[(chosen["stream_id"] == traffic.stream_id) & (chosen["frame_type"] == DATA)]
+    index, found = frame_index(log, chosen["position"].astype(np.int64))
+    damage: list[Damage] = []
+    for frame, decision in zip(index[found].tolist(), chosen[found], strict=True):
+        first = int(decision["detail"])
+        masks: dict[int, int] = {}
+        for bit in range(first, first + case.faults[int(decision["rule"])].bits):
+            masks[bit // 8] = masks.get(bit // 8, 0) | 1 << bit % 8
+        damage += [
+            Damage(frame, byte - DATA_HEADER_LENGTH, mask)
+            for byte, mask in masks.items()
+            if byte >= DATA_HEADER_LENGTH
+        ]
+    return damage
+
+
+def repaired(
+    messages: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    log: ExpectedLog,
+    payload: NDArray[np.uint8],
+    plan_starts: NDArray[np.int64],
+    damage: list[Damage],
+) -> NDArray[np.uint8]:
+    """Delivered bytes with ordered damage taken back, where it is just what was ordered.
+
+    Shapes: starts int64[m]: where each planned message lies among the delivered bytes, or -1;
+            plan_starts int64[m]: where it lies in the repeated payload
+    """
+    if not damage:
+        return messages
+    whole = np.array(messages)
+    for each in damage:
+        row = log.frames[each.frame]
+        message = int(row["message"])
+        if message < 0 or starts[message] < 0:
+            continue
+        source = int(row["payload_start"]) + each.offset
+        at = int(starts[message]) + source - int(plan_starts[message])
+        expected = int(payload[source % len(payload)])
+        if at < len(whole) and int(whole[at]) == expected ^ each.mask:
+            whole[at] = expected
+    return whole
+
+
+def repaired_log(
+    image: NDArray[np.uint8],
+    publication: NDArray[np.uint8],
+    low: int,
+    log: ExpectedLog,
+    damage: list[Damage],
+) -> NDArray[np.uint8]:
+    """An image's log with ordered damage taken back, where it is just what was ordered.
+
+    Shapes: image, publication uint8[n]: the same positions, from `low` on
+    """
+    if not damage:
+        return image
+    whole = np.array(image)
+    for each in damage:
+        at = int(log.frames["position"][each.frame]) + DATA_HEADER_LENGTH + each.offset - low
+        if 0 <= at < len(whole) and int(whole[at]) == int(publication[at]) ^ each.mask:
+            whole[at] = publication[at]
+    return whole

@@ -1,0 +1,65 @@
+"""Time in which a host's driver stood still because the scenario said so.
+
+    wanted   |<-------- 200 ms -------->|
+    was      |<- 80 ms ->|   paused   |<- 120 ms ->|        no later than it should be
+
+A driver owes nothing for such time; what it owes runs on from where it stood still. A driver that
+was killed owes nothing until its successor lives.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing
+
+DRIVER = "driver"
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """Stretches of time in order, none of which touch."""
+
+    starts_ns: NDArray[np.int64]
+    ends_ns: NDArray[np.int64]
+
+    def within_ns(
+        self, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """How much of each stretch of time the driver stood still."""
+        still = np.zeros(len(from_ns), dtype=np.int64)
+        for start_ns, end_ns in self._each():
+            overlap = np.minimum(until_ns, end_ns) - np.maximum(from_ns, start_ns)
+            still += np.maximum(overlap, 0)
+        return still
+
+    def due_ns(self, from_ns: NDArray[np.int64], duration_ns: int) -> NDArray[np.int64]:
+        """When a duration is over that begins at each of some times and in which all work."""
+        due_ns = from_ns + duration_ns
+        for start_ns, end_ns in self._each():
+            met = (start_ns < due_ns) & (end_ns > from_ns)
+            due_ns = np.where(met, due_ns + end_ns - np.maximum(from_ns, start_ns), due_ns)
+        return due_ns
+
+    def _each(self) -> list[tuple[int, int]]:
+        return list(zip(self.starts_ns.tolist(), self.ends_ns.tolist(), strict=True))
+
+
+def pauses_of(evidence: Evidence, host: str) -> Pauses | Missing:
+    """When the driver of a host was paused or dead on order."""
+    happened = evidence.host_events
+    if isinstance(happened, Missing):
+        return happened
+    stretches: list[tuple[int, int]] = []
+    for each in sorted(happened, key=lambda each: each.began_ns):
+        if each.host != host or DRIVER not in each.processes or each.ended_ns <= each.began_ns:
+            continue
+        if stretches and each.began_ns <= stretches[-1][1]:
+            start_ns, end_ns = stretches.pop()
+            stretches.append((start_ns, max(end_ns, each.ended_ns)))
+        else:
+            stretches.append((each.began_ns, each.ended_ns))
+    starts, ends = ([each[side] for each in stretches] for side in (0, 1))
+    return Pauses(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))

@@ -1,0 +1,132 @@
+"""One counter over time, and until when a frame may have arrived that a sample could know of.
+
+    pass of the sampler     |t0 ........|            |t1 ........|
+    counters read              hwm  rcv                hwm  rcv          each somewhere after t
+
+A value stamped t0 was read before t1, the time of the next pass that wrote anything. So whatever a
+sample knows of has arrived before t1, and what another counter shows at t1 is newer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.records import Records
+from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.wire import Wire
+
+SUBSCRIPTIONS = 2
+"""Of one subscriber: its application's and its tap's."""
+
+END_OF_TIME_NS = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Series:
+    """All samples of one counter, in order of time."""
+
+    name: str
+    times_ns: NDArray[np.int64]
+    read_before_ns: NDArray[np.int64]
+    "By sample: a time before which its value had been read."
+    values: NDArray[np.int64]
+
+    @property
+    def last(self) -> int:
+        return int(self.values[-1])
+
+
+def stream_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
+    """A stream's counter over time; of several, the one that was made last."""
+    found = _all_series(evidence, host, type_id, wire)
+    return found if isinstance(found, Missing) else found[-1]
+
+
+def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
+    """The least of what a subscriber's own counters show, over time; it never falls.
+
+    What a receiver tells its sender is how far the slowest of its subscribers has come. A workload
+    subscribes twice and before anybody else; whoever comes later may leave earlier.
+    """
+    found = _all_series(evidence, host, type_id, wire)
+    if isinstance(found, Missing):
+        return found
+    found = found[:SUBSCRIPTIONS]
+    known_ns = max(int(each.times_ns[0]) for each in found)
+    times_ns = np.unique(np.concatenate([each.times_ns for each in found]))
+    times_ns = times_ns[times_ns >= known_ns]
+    at = [np.searchsorted(each.times_ns, times_ns, side="right") - 1 for each in found]
+    pairs = list(zip(found, at, strict=True))
+    return Series(
+        found[-1].name,
+        times_ns,
+        np.maximum.reduce([each.read_before_ns[row] for each, row in pairs]),
+        np.minimum.reduce([each.values[row] for each, row in pairs]),
+    )
+
+
+def _all_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> list[Series] | Missing:
+    """All counters of a kind that a stream has, in the order in which they were made."""
+    counted = evidence.counted(host)
+    if isinstance(counted, Missing):
+        return counted
+    facts = wire.facts
+    name = counter_key.STREAM_NAMES[type_id]
+    found = counter_key.of_stream(counted.counters, type_id, facts.session_id, facts.stream_id)
+    if not found:
+        why = f"has no {name} of session {facts.session_id}, stream {facts.stream_id}"
+        return Missing(evidence.name_of(evidence.folder.host(host).counters), why)
+    series = []
+    samples = counted.samples
+    for counter in sorted(found, key=lambda each: each.registration_id):
+        chosen = samples[
+            (samples["counter_id"] == counter.counter_id)
+            & (samples["registration_id"] == counter.registration_id)
+        ]
+        if len(chosen) == 0:
+            path = evidence.name_of(evidence.folder.host(host).counter_samples)
+            return Missing(path, f"has no sample of {name}, counter {counter.counter_id}")
+        series.append(_series(name, samples, chosen))
+    return series
+
+
+def _series(name: str, samples: Records, chosen: Records) -> Series:
+    passes = np.append(np.sort(samples["time_ns"]), END_OF_TIME_NS)
+    times_ns = chosen["time_ns"].astype(np.int64)
+    after = np.searchsorted(passes, times_ns, side="right")
+    return Series(name, times_ns, passes[after], chosen["value"].astype(np.int64))
+
+
+def contiguous_by(wire: Wire, start_position: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When the data on the wire was whole up to which position: (times, positions), both rising."""
+    starts, first = np.unique(wire.arrived.starts, return_index=True)
+    times_ns = wire.arrived.frames["time_ns"][first].astype(np.int64)
+    ends = wire.arrived.ends[first]
+    follows = np.concatenate([[start_position], ends[:-1]])
+    holes = np.flatnonzero(starts != follows)
+    whole = int(holes[0]) if len(holes) else len(starts)
+    return np.maximum.accumulate(times_ns[:whole]), ends[:whole]
+
+
+def highest_by(wire: Wire) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When the wire had shown which highest position: (times, positions), both rising."""
+    times_ns = np.concatenate(
+        [wire.arrived.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]
+    )
+    tops = np.concatenate([wire.arrived.ends, wire.heartbeats_arrived])
+    order = np.argsort(times_ns, kind="stable")
+    return times_ns[order], np.maximum.accumulate(tops[order])
+
+
+def known_at(
+    times_ns: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    when_ns: NDArray[np.int64],
+    start_position: int,
+) -> NDArray[np.int64]:
+    """The position of a rising curve at each of some times."""
+    at = np.searchsorted(times_ns, when_ns, side="right")
+    return np.concatenate([[start_position], positions])[at]

@@ -1,0 +1,1 @@
+"""Workloads that record, replay, replicate or merge through an archive."""

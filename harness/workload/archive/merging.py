@@ -1,0 +1,127 @@
+"""Reading a stream late: from its recording first, then live, as one image.
+
+    archive --replay--> loopback --.
+                                    >-- one image --> Application --> messages.bin, index.bin
+    publisher ---- link -----------'
+
+Says `ready` before there is anything to read, and begins when enough is recorded. The recording's
+beginning is the reader's; the end is where the live stream ends. There is no tap: one subscription
+is all that a merge has.
+"""
+
+import time
+
+from windtunnel.driver.archive.client import AeronArchive, ArchiveError, ReplayMerge
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.image.image import Image
+from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.scenario.schema.merge import MergeCase
+from windtunnel.harness.workload.archive.archive_session import LOOK_S, context, wait_for_recording
+from windtunnel.harness.workload.options import Options
+from windtunnel.harness.workload.progress import Progress, say
+from windtunnel.harness.workload.rejoining import Reader
+from windtunnel.harness.workload.stop import GaveUp, Stop
+
+IDLE_S = 0.0001
+REPLAY_DESTINATION = "aeron:udp?endpoint=localhost:0"
+"""The archive is on the reader's own host."""
+PROGRESS_TIMEOUT_NS = 20_000_000_000
+"""Longer than the client's own 5 s: hosts share a machine."""
+
+
+class Merging:
+    """Reads one stream by a merge."""
+
+    def __init__(
+        self, application: Reader, facts: SubscriberFacts, progress: Progress, stop: Stop
+    ) -> None:
+        self._application = application
+        self._facts = facts
+        self._progress = progress
+        self._stop = stop
+
+    def read(self, merge: ReplayMerge) -> None:
+        """Read until the live stream ends. Raises GaveUp, ArchiveError, Stopped."""
+        facts = self._facts
+        while True:
+            work_count = self._do_work(merge)
+            image = merge.image
+            if merge.is_merged and facts.merged_position < 0 and image is not None:
+                facts.merged_position = image.position
+            if image is not None:
+                fragments = self._application.poll(image)
+                facts.end_position = image.position
+                facts.eos_seen = image.is_end_of_stream
+                # A merge that is not done has work for ever, also when all is read.
+                if facts.eos_seen and not fragments:
+                    return
+                work_count += fragments
+                self._require_open(image)
+            self._progress.tell()
+            self._stop.check()
+            if not work_count:
+                time.sleep(IDLE_S)
+
+    @staticmethod
+    def _do_work(merge: ReplayMerge) -> int:
+        try:
+            return merge.do_work()
+        except ArchiveError as error:
+            # A merge that is not done finds it out by itself, and says so in its own words.
+            if merge.image is not None and merge.image.is_closed:
+                raise GaveUp(str(error)) from error
+            raise
+
+    @staticmethod
+    def _require_open(image: Image) -> None:
+        if image.is_closed:
+            text = f"the image went away at position {image.position}, before the end of the stream"
+            raise GaveUp(text)
+
+
+def read_merged(
+    options: Options, application: Reader, facts: SubscriberFacts, progress: Progress, stop: Stop
+) -> None:
+    """Wait for a recording, merge, and read to the end."""
+    traffic, merges = options.traffic, options.traffic.merges
+    assert merges is not None
+    say("ready")
+    with (
+        Aeron(options.aeron_dir) as aeron,
+        AeronArchive.connect(aeron, context(options)) as archive,
+    ):
+        recording = _wait_for_recording(archive, traffic.stream_id, merges, stop)
+        session_id = recording.session_id
+        channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
+        with aeron.add_subscription(channel, traffic.stream_id) as subscription:
+            facts.session_id, facts.join_position = session_id, recording.start_position
+            facts.started_ns = time.time_ns()
+            merge = ReplayMerge(
+                subscription,
+                archive,
+                replay_channel=f"aeron:udp?session-id={session_id}",
+                replay_destination=REPLAY_DESTINATION,
+                live_destination=merges.live,
+                recording_id=recording.recording_id,
+                start_position=recording.start_position,
+                progress_timeout_ns=PROGRESS_TIMEOUT_NS,
+            )
+            try:
+                Merging(application, facts, progress, stop).read(merge)
+            finally:
+                progress.tell(last=True)
+                merge.close()
+
+
+def _wait_for_recording(
+    archive: AeronArchive, stream_id: int, merges: MergeCase, stop: Stop
+) -> RecordingDescriptor:
+    """The first recording of a stream, once it is long enough."""
+    found = wait_for_recording(archive, stream_id, stop)
+    while True:
+        stop.check()
+        position = archive.max_recorded_position(found.recording_id)
+        if position - found.start_position >= merges.after_bytes:
+            return found
+        time.sleep(LOOK_S)

@@ -1,0 +1,93 @@
+"""Having an archive replay a recording to a channel: in the place of a publisher.
+
+    archive of b   recording of `orders`  ---- replay ----> channel of `again` --> subscriber on a
+    replayer       start it, look how far the driver has sent it
+
+The replay begins as soon as there is a recording, from its beginning, and follows it to its end.
+What a publisher says of its stream, the replayer says of the replay, so the same judge judges it.
+"""
+
+import struct
+import time
+
+from windtunnel.driver.archive.client import AeronArchive, session_id_of
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.harness.artifact.host.application import PublisherFacts
+from windtunnel.harness.dissect.driver_files.counter_key import SENDER_POSITION
+from windtunnel.harness.workload.archive.archive_session import (
+    LOOK_S,
+    NOT_STOPPED,
+    context,
+    wait_for_recording,
+)
+from windtunnel.harness.workload.archive.leaving import leaving
+from windtunnel.harness.workload.options import Options
+from windtunnel.harness.workload.publisher_facts import begin_facts
+from windtunnel.harness.workload.stop import GaveUp, Stop
+
+_SESSION_AND_STREAM = struct.Struct("<ii")
+_KEY_AT = 8
+"""Where they lie in the key of a stream's counter."""
+NOT_THERE = -1
+
+
+def run(options: Options, stop: Stop) -> None:
+    """Replay the recording to its end, and leave a publisher's document, whatever happens."""
+    traffic, files = options.traffic, options.files.publisher(options.traffic.id)
+    facts = begin_facts(traffic, time.time_ns())
+    with (
+        leaving(facts, files.document),
+        Aeron(options.aeron_dir) as aeron,
+        AeronArchive.connect(aeron, context(options)) as archive,
+    ):
+        recorded = options.case.traffic_by_id(traffic.replays)
+        recording = wait_for_recording(archive, recorded.stream_id, stop)
+        replay = archive.start_replay(recording.recording_id, traffic.channel, traffic.stream_id)
+        note_replay(facts, recording, session_id_of(replay))
+        _follow(aeron, archive, recording.recording_id, facts, stop)
+
+
+def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_id: int) -> None:
+    """What the archive makes of a recording: a stream that looks like the one it recorded."""
+    facts.session_id = session_id
+    facts.initial_term_id = recording.initial_term_id
+    facts.term_length = recording.term_buffer_length
+    facts.mtu = recording.mtu_length
+    facts.start_position = facts.end_position = recording.start_position
+    facts.started_ns = time.time_ns()
+
+
+def sent_position(aeron: Aeron, session_id: int, stream_id: int) -> int:
+    """How far the driver has sent a stream, or NOT_THERE."""
+    wanted = (session_id, stream_id)
+    for each in aeron.counters:
+        is_of_type = each.type_id == SENDER_POSITION
+        if is_of_type and _SESSION_AND_STREAM.unpack_from(each.key, _KEY_AT) == wanted:
+            return each.value
+    return NOT_THERE
+
+
+def _follow(
+    aeron: Aeron,
+    archive: AeronArchive,
+    recording_id: int,
+    facts: PublisherFacts,
+    stop: Stop,
+) -> None:
+    """Look on until all that was recorded is sent. Raises GaveUp, ArchiveError, Stopped."""
+    was_there = False
+    while True:
+        stop.check()
+        # In this order: what has stopped will not become longer.
+        end = archive.stop_position(recording_id)
+        position = sent_position(aeron, facts.session_id, facts.stream_id)
+        if position != NOT_THERE:
+            was_there, facts.end_position = True, position
+        elif was_there:
+            text = f"the replay went away at position {facts.end_position}, before its end"
+            raise GaveUp(text)
+        if end != NOT_STOPPED and facts.end_position >= end:
+            return
+        archive.check_for_error_response()
+        time.sleep(LOOK_S)

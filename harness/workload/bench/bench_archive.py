@@ -1,0 +1,162 @@
+"""An archive under load: a stream as fast as it can be recorded, then the same as fast as it comes.
+
+    RECORD    publication --IPC--> archive     until the recorded position is where the stream ends
+    RECORDED  stopped, and the archive says that it ends there, or POSITION
+    REPLAY    archive --IPC--> subscription    until it is there; each message's number is checked
+    REPLAYED  all that were sent have come, or REPLAYED as a fault
+
+One process does both, so that what is replayed can be held against what was sent, and the time is
+taken here, so that nobody else is waited for. The recorded position is the archive's own counter,
+which moves once the bytes are written. A recording is purged before the next one.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from windtunnel.driver.archive.client import AeronArchive, ArchiveContext, ArchiveError
+from windtunnel.driver.archive.client.recording_counters import RecordingCounter, find_by_session
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.harness.artifact.run.bench_board import Command, Fault, State
+from windtunnel.harness.workload.bench.bench_sequence import Batch
+from windtunnel.harness.workload.bench.bench_stream import BLOCK_BYTES, PROGRESS_S, Load, Sink
+
+RESPONSES = "aeron:udp?endpoint=127.0.0.1:0"
+REPLAYS = "aeron:ipc"
+
+
+def run_archive(load: Load, aeron: Aeron) -> None:
+    """Record and replay in turns, as the orders come, until told to leave."""
+    context = ArchiveContext(
+        control_request_channel=load.options.control_channel, control_response_channel=RESPONSES
+    )
+    with AeronArchive.connect(aeron, context) as archive:
+        turns = _Turns(load, aeron, archive)
+        load.board.state = State.CONNECTED
+        while turns.await_order(Command.RECORD) and turns.record():
+            load.board.state = State.RECORDED
+            if not (turns.await_order(Command.REPLAY) and turns.replay()):
+                return
+            if not turns.purge():
+                return
+            load.board.state = State.REPLAYED
+
+
+class _Turns:
+    """One recording after the other, each with its replay."""
+
+    def __init__(self, load: Load, aeron: Aeron, archive: AeronArchive) -> None:
+        self._load, self._aeron, self._archive = load, aeron, archive
+        self._options, self._board = load.options, load.board
+        self._sink = Sink(self._board, self._options.message_length)
+        # Loaded or compiled now, and not when the first message is there.
+        self._sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
+        self.recording_id = NULL_VALUE
+        self._end = 0
+        """Position of the recording's end."""
+
+    def await_order(self, order: Command) -> bool:
+        """Whether it came, and not the one to leave."""
+        return self._wait(lambda: self._board.order is order)
+
+    def _wait(self, condition: Callable[[], bool], idle: Callable[[], None] | None = None) -> bool:
+        """Wait for something. Returns False when something is wrong instead."""
+        while not condition():
+            if not self._load.is_well(self._aeron) or self._board.order is Command.LEAVE:
+                return False
+            (idle or _sleep)()
+        return True
+
+    def record(self) -> bool:
+        """Publish and record; leave how long it took. Returns False when something is wrong."""
+        archive, options = self._archive, self._options
+        publication = archive.add_recorded_exclusive_publication(options.channel, options.stream_id)
+        if not self._wait(lambda: self._counter(publication) is not None):
+            return False
+        counter = self._counter(publication)
+        assert counter is not None, "a recording keeps its counter while it is active"
+        if not self._wait(lambda: publication.is_connected):
+            return False
+        began_ns = time.monotonic_ns()
+        sent = self._publish(publication)
+        self._end = publication.position
+        values, counter_id = self._aeron.counters, counter.counter_id
+        if not self._wait(lambda: values.value(counter_id) >= self._end, options.idle):
+            return False
+        self._board.set_times(began_ns, time.monotonic_ns())
+        archive.stop_recording_publication(publication)
+        publication.close()
+        self.recording_id = counter.recording_id
+        if not self._wait(lambda: self._stop_position() != NULL_VALUE):
+            return False
+        if (found := self._stop_position()) != self._end:
+            self._board.set_fault(Fault.POSITION, expected=self._end, found=found)
+        self._board.message_count = sent
+        return self._board.fault is Fault.NONE
+
+    def _counter(self, publication: Publication) -> RecordingCounter | None:
+        return find_by_session(self._aeron.counters, publication.session_id)
+
+    def _stop_position(self) -> int:
+        return self._archive.stop_position(self.recording_id)
+
+    def _publish(self, publication: Publication) -> int:
+        """Offer numbered messages. Returns how many were sent."""
+        options, wanted = self._options, self._options.message_count
+        batch = Batch(options.message_length)
+        first = sent = 0
+        while sent < wanted and self._load.is_well(self._aeron):
+            lengths = batch.lengths[: first + wanted - sent]
+            written, answer = publication.offer_batch(batch.rest(first), lengths, first)
+            first, sent = first + written, sent + written
+            if first == batch.count:
+                batch.renumber()
+                first = 0
+            elif answer == result.BACK_PRESSURED:
+                if not written:
+                    options.idle()
+            elif answer != result.ADMIN_ACTION and sent < wanted:
+                self._board.set_fault(Fault.OFFER_REFUSED, expected=sent, found=answer)
+        return sent
+
+    def replay(self) -> bool:
+        """Read the recording; leave how long it took. Returns False when something is wrong."""
+        sent, sink = self._board.message_count, self._sink
+        sink.due = self._board.message_count = 0
+        subscription = self._archive.replay(self.recording_id, REPLAYS, self._options.stream_id + 1)
+        if not self._wait(lambda: bool(subscription.images)):
+            return False
+        image = subscription.images[0]
+        began_ns = time.monotonic_ns()
+        while image.position < self._end and self._load.is_well(self._aeron):
+            if image.block_poll(sink.on_block, BLOCK_BYTES) == 0:
+                if image.is_closed:
+                    self._board.set_fault(Fault.STREAM_LOST, found=sink.due)
+                self._options.idle()
+        self._board.set_times(began_ns, time.monotonic_ns())
+        if (image.position, sink.due) != (self._end, sent):
+            self._board.set_fault(Fault.REPLAYED, expected=sent, found=sink.due)
+        subscription.close()
+        return self._board.fault is Fault.NONE
+
+    def purge(self) -> bool:
+        """Make room for the next recording. Returns False when something is wrong."""
+        return self._wait(self._is_purged)
+
+    def _is_purged(self) -> bool:
+        try:
+            self._archive.purge_recording(self.recording_id)
+        except ArchiveError as error:
+            # Its replay has sent everything, but is not over until the archive has seen that.
+            if error.code != ErrorCode.ACTIVE_RECORDING:
+                raise
+            return False
+        return True
+
+
+def _sleep() -> None:
+    time.sleep(PROGRESS_S)

@@ -1,0 +1,161 @@
+"""One message at a time there and back: a ping that takes the time, a pong that sends back.
+
+    ping --channel--> pong
+         <--reply----
+
+The time runs from before the offer to after the echo was read, in one process and by one clock.
+Every message has its own number, and the echo must be that of the message that was sent.
+"""
+
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.driver.wire.data import HEADER_LENGTH
+from windtunnel.driver.wire.frame_type import PAD
+from windtunnel.harness.artifact.run.bench_board import LATENCIES_MAX, Fault, State, latencies_file
+from windtunnel.harness.workload.bench.bench_options import Options
+from windtunnel.harness.workload.bench.bench_stream import Load
+
+PATIENCE_S = 5
+LOOKS_BETWEEN_CHECKS = 256
+BLOCK_BYTES = 1 << 12
+
+_HEAD = struct.Struct("<i2xHiiiiqq")
+"""Frame length, type, term offset, session, stream, term, reserved value, and the first word."""
+assert _HEAD.size == HEADER_LENGTH + 8
+
+
+class Messages:
+    """Takes frames apart; remembers the last message that was read."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.number = -1
+        self.payload = b""
+        """A copy: a driver may wipe the log behind its readers."""
+
+    def on_block(self, block: memoryview, session_id: int, term_id: int, position: int) -> None:
+        """Look at the one message that a block holds; padding comes alone."""
+        if len(block) >= _HEAD.size:
+            frame_length, kind, *_, number = _HEAD.unpack_from(block)
+            if kind != PAD:
+                self.count += 1
+                self.number = number
+                self.payload = bytes(block[HEADER_LENGTH:frame_length])
+
+
+Stream = tuple[str, int]
+"""Channel and stream id."""
+
+
+def _streams(options: Options) -> tuple[Stream, Stream]:
+    """From ping to pong, and back: two ids, for both may be on one channel."""
+    there = options.channel, options.stream_id
+    return there, (options.reply_channel, options.stream_id + 1)
+
+
+def _open(
+    load: Load, aeron: Aeron, writes: Stream, reads: Stream
+) -> tuple[Publication, Image] | None:
+    """Write to one stream, read from the other. Returns None when asked to stop before."""
+    subscription = aeron.add_subscription(*reads)
+    load.board.state = State.SUBSCRIBED
+    publication = aeron.add_exclusive_publication(*writes)
+    image = load.wait_for_image(aeron, subscription)
+    if image is None or not load.wait_for_connection(aeron, publication):
+        return None
+    load.board.state = State.CONNECTED
+    return publication, image
+
+
+def _offer(load: Load, aeron: Aeron, publication: Publication, message: np.ndarray) -> bool:
+    """Offer until it is taken. Returns False when the load is over instead."""
+    while (answer := publication.offer(message)) <= 0:
+        if answer not in (result.BACK_PRESSURED, result.ADMIN_ACTION):
+            load.board.set_fault(
+                Fault.OFFER_REFUSED, expected=load.board.message_count, found=int(answer)
+            )
+        if not load.goes_on(aeron):
+            return False
+        load.options.idle()
+    return True
+
+
+def run_ping(load: Load, aeron: Aeron) -> None:
+    """Send numbered messages, each after the echo of the one before, until told to stop."""
+    options, board = load.options, load.board
+    latencies = make_latencies(board.path)
+    there, back = _streams(options)
+    opened = _open(load, aeron, writes=there, reads=back)
+    if opened is None:
+        return
+    publication, image = opened
+    message = np.zeros(options.message_length, np.uint8)
+    first_word = message[:8].view(np.int64)
+    messages = Messages()
+    for number in range(LATENCIES_MAX):
+        first_word[0] = number
+        sent_ns = time.monotonic_ns()
+        if not _offer(load, aeron, publication, message):
+            return
+        if not _await(load, aeron, image, messages, number):
+            return
+        latencies[number] = time.monotonic_ns() - sent_ns
+        board.message_count = number + 1
+    board.set_fault(Fault.OUT_OF_ROOM, expected=LATENCIES_MAX)
+
+
+def _await(load: Load, aeron: Aeron, image: Image, messages: Messages, number: int) -> bool:
+    """Wait for an echo. Returns False when the load is over instead."""
+    board, idle, before = load.board, load.options.idle, messages.count
+    deadline_s, looks = 0.0, 0
+    while messages.count == before:
+        if image.block_poll(messages.on_block, BLOCK_BYTES):
+            continue
+        idle()
+        looks += 1
+        if looks % LOOKS_BETWEEN_CHECKS == 0:
+            now_s = time.monotonic()
+            deadline_s = deadline_s or now_s + PATIENCE_S
+            if now_s > deadline_s:
+                board.set_fault(Fault.ECHO_LOST, expected=number, found=PATIENCE_S)
+            if image.is_closed:
+                board.set_fault(Fault.STREAM_LOST, found=number)
+            if not load.goes_on(aeron):
+                return False
+    if messages.number != number:
+        board.set_fault(Fault.SEQUENCE, expected=number, found=messages.number)
+    return load.goes_on(aeron)
+
+
+def run_pong(load: Load, aeron: Aeron) -> None:
+    """Send back what comes until told to stop."""
+    options, board = load.options, load.board
+    there, back = _streams(options)
+    opened = _open(load, aeron, writes=back, reads=there)
+    if opened is None:
+        return
+    publication, image = opened
+    messages = Messages()
+    while load.goes_on(aeron):
+        before = messages.count
+        image.block_poll(messages.on_block, BLOCK_BYTES)
+        if messages.count == before:
+            options.idle()
+            if image.is_closed:
+                board.set_fault(Fault.STREAM_LOST, found=messages.count)
+        elif _offer(load, aeron, publication, np.frombuffer(messages.payload, np.uint8)):
+            board.message_count = messages.count
+
+
+def make_latencies(board: Path) -> np.ndarray:
+    """The file for the round-trip times, all there and sparse."""
+    path = latencies_file(board)
+    return np.memmap(path, dtype=np.int64, mode="w+", shape=(LATENCIES_MAX,))

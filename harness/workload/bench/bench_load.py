@@ -1,0 +1,48 @@
+"""The process of one load generator of the benchmark.
+
+    python -m windtunnel.harness.workload.bench.bench_load source|sink|ping|pong|archive
+           --aeron-dir D --board FILE
+           --channel C --stream-id N --message-length L [--reply-channel C] [--idle yield]
+           [--control-channel C] [--message-count N]
+
+What it reaches stands on its board; it ends when the board says stop. Exit codes: 0 it was told to
+stop, 1 something is wrong, which the board or stderr tells.
+"""
+
+import gc
+import sys
+
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.harness.artifact.run.bench_board import Board, Fault
+from windtunnel.harness.workload.bench import bench_archive, bench_echo, bench_options, bench_stream
+
+RUNS = {
+    "source": bench_stream.run_source,
+    "sink": bench_stream.run_sink,
+    "ping": bench_echo.run_ping,
+    "pong": bench_echo.run_pong,
+    "archive": bench_archive.run_archive,
+}
+assert RUNS.keys() == set(bench_options.ROLES)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one load to its end. Returns the exit code."""
+    options = bench_options.parse(arguments)
+    board = Board(options.board)
+    # A collection in the middle would be taken for a slow driver; a load makes next to no garbage.
+    gc.disable()
+    load = bench_stream.Load(options, board)
+    try:
+        with Aeron(options.aeron_dir) as aeron:
+            RUNS[options.role](load, aeron)
+            load.stay(aeron)
+    except DriverError as error:
+        print(f"{options.role}: {error}", file=sys.stderr)
+        return 1
+    return 0 if board.fault is Fault.NONE else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

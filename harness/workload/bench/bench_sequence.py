@@ -1,0 +1,73 @@
+"""Messages that carry their own number, and the check that none is missing or out of order.
+
+    message   | sequence (int64) | anything up to the message's length |
+
+Every message of a stream has one length and fits in one frame. Both ends work on whole batches, so
+that a load generator never is the slowest part of what it measures.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.artifact.run.bench_board import Fault
+from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
+
+SEQUENCE_LENGTH = 8
+BATCH_BYTES = 1 << 16
+BATCH_MESSAGES_MAX = 2048
+
+OK, WRONG_SEQUENCE, WRONG_LENGTH, BROKEN_FRAME = (
+    int(fault) for fault in (Fault.NONE, Fault.SEQUENCE, Fault.LENGTH, Fault.BROKEN_FRAME)
+)
+_HEADER, _PAD = DATA_HEADER_LENGTH, PAD
+
+
+@allocating_kernel
+def check_block(
+    words: NDArray[np.int64], expected: int, message_length: int
+) -> tuple[int, int, int]:
+    """Walk a run of whole frames and compare each message's number with the one that is due.
+
+    Shapes:  words int64[n], frames as they lie in a log, which aligns them; padding is passed over
+    Returns: (the number that is due next, OK or a fault, what was found instead)
+    """
+    at, length_bytes = 0, words.size * 8
+    while at < length_bytes:
+        first = words[at >> 3]
+        frame_length, frame_type = first & 0xFFFFFFFF, (first >> 48) & 0xFFFF
+        if frame_length < _HEADER or frame_length > 0x7FFFFFFF:
+            return expected, BROKEN_FRAME, frame_length
+        if frame_type != _PAD:
+            if frame_length - _HEADER != message_length or at + frame_length > length_bytes:
+                return expected, WRONG_LENGTH, frame_length - _HEADER
+            found = words[(at + _HEADER) >> 3]
+            if found != expected:
+                return expected, WRONG_SEQUENCE, found
+            expected += 1
+        at += aligned(frame_length)
+    return expected, OK, 0
+
+
+class Batch:
+    """Messages that lie back to back and are numbered on from batch to batch."""
+
+    def __init__(self, message_length: int) -> None:
+        if message_length < SEQUENCE_LENGTH:
+            raise ValueError(f"message of {message_length} bytes: at least {SEQUENCE_LENGTH}")
+        self.message_length = message_length
+        self.count = min(max(BATCH_BYTES // message_length, 1), BATCH_MESSAGES_MAX)
+        self.messages = np.zeros(self.count * message_length, np.uint8)
+        self.lengths = np.full(self.count, message_length, np.int64)
+        rows = self.messages.reshape(self.count, message_length)
+        self._numbers = rows[:, :SEQUENCE_LENGTH].view(np.int64)[:, 0]
+        self._numbers[:] = np.arange(self.count)
+
+    def rest(self, first: int) -> NDArray[np.uint8]:
+        """The messages from number `first` of this batch on."""
+        return self.messages[first * self.message_length :]
+
+    def renumber(self) -> None:
+        """Become the next batch."""
+        self._numbers += self.count

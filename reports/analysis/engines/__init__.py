@@ -1,0 +1,1 @@
+"""The two engines of the analysis, which return the same rows."""

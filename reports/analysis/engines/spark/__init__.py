@@ -1,0 +1,1 @@
+"""The Spark engine: its session, its DataFrames, its batches of frames."""

@@ -1,0 +1,118 @@
+"""Messages put together from frames that come in the order of the stream.
+
+    frames    | BEGIN 1344 | 1344 | END 200 | PAD | BEGIN END 64 |
+    messages  |      one of 2888            |     | one of 64    |     with the CRC of each
+
+Needs no payload: a message's checksum follows from those of its fragments.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.harness.dissect.frames.crc32 import joined_crc32
+
+BEGIN, END = 0x80, 0x40
+_BOTH = BEGIN | END
+
+IMAGE = np.dtype(
+    [
+        ("position", "<i8"),  # up to where the image is whole, or was passed over
+        ("is_known", "<i8"),
+        ("time_ns", "<i8"),  # when the last of its frames came by
+        ("is_inside", "<i8"),  # a message has begun
+        ("message_at", "<i8"),
+        ("message_length", "<i8"),
+        ("message_crc", "<i8"),
+        ("message_has_crc", "<i8"),
+        ("messages", "<i8"),
+        ("message_bytes", "<i8"),
+        ("crc", "<i8"),  # of all messages, one behind the other
+        ("has_crc", "<i8"),
+        ("broken_messages", "<i8"),  # of which a part is missing
+        ("holes", "<i8"),
+        ("hole_bytes", "<i8"),
+    ]
+)
+PART = np.dtype(
+    [
+        ("start", "<i8"),  # position
+        ("end", "<i8"),
+        ("payload_length", "<i8"),  # 0 of padding
+        ("flags", "<i8"),
+        ("is_data", "<i8"),
+        ("crc", "<i8"),
+        ("has_crc", "<i8"),
+        ("time_ns", "<i8"),
+    ]
+)
+MESSAGE = np.dtype(
+    [
+        ("position", "<i8"),  # of its first frame
+        ("length", "<i8"),
+        ("crc32", "<i8"),
+        ("has_crc", "<i8"),
+        ("time_ns", "<i8"),  # when all up to its end had come by
+    ]
+)
+
+
+@allocating_kernel
+def _break(image: Any) -> None:
+    if image["is_inside"]:
+        image["broken_messages"] += 1
+        image["is_inside"] = 0
+
+
+@allocating_kernel
+def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
+    """Put parts behind the image, holes between them passed over only below `until`.
+
+    Shapes:  parts PART[n], by position; image an IMAGE record, kept from call to call; messages
+             MESSAGE[n], written
+    Returns: how many parts were used up; messages of them are counted in `image`
+    """
+    first = image["messages"]
+    for index in range(len(parts)):
+        part = parts[index]
+        if image["is_known"] == 0:
+            image["is_known"], image["position"], image["has_crc"] = 1, part["start"], 1
+        if part["start"] > image["position"]:
+            if part["start"] > until:
+                return index
+            image["holes"] += 1
+            image["hole_bytes"] += part["start"] - image["position"]
+            _break(image)
+        elif part["end"] <= image["position"]:
+            continue
+        image["position"] = part["end"]
+        image["time_ns"] = max(image["time_ns"], part["time_ns"])
+        if part["is_data"] == 0:
+            continue
+        if part["flags"] & BEGIN:
+            _break(image)
+            image["is_inside"], image["message_at"] = 1, part["start"]
+            image["message_length"], image["message_crc"], image["message_has_crc"] = 0, 0, 1
+        elif image["is_inside"] == 0:
+            continue
+        image["message_has_crc"] &= part["has_crc"]
+        if image["message_has_crc"]:
+            image["message_crc"] = joined_crc32(
+                image["message_crc"], part["crc"], part["payload_length"]
+            )
+        image["message_length"] += part["payload_length"]
+        if part["flags"] & END:
+            message = messages[image["messages"] - first]
+            message["position"], message["length"] = image["message_at"], image["message_length"]
+            message["crc32"], message["has_crc"] = image["message_crc"], image["message_has_crc"]
+            message["time_ns"] = image["time_ns"]
+            image["messages"] += 1
+            image["message_bytes"] += image["message_length"]
+            image["has_crc"] &= image["message_has_crc"]
+            if image["has_crc"]:
+                image["crc"] = joined_crc32(
+                    image["crc"], image["message_crc"], image["message_length"]
+                )
+            image["is_inside"] = 0
+    return len(parts)

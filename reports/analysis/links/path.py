@@ -1,0 +1,68 @@
+"""In which order a stream passes its vantage points, and how their clocks differ.
+
+    frames with the data   t(q) - t(p) =   way there + offset of q's clock
+    frames against it      t(q) - t(p) = - way back  + offset of q's clock
+
+The difference of the two is the way there and back, whatever the clocks say: it is positive if p
+comes before q. Where nothing comes back the clocks have to be believed. Two points of which none
+sees what the other answers lie on different branches, as receivers of a multicast group do.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from windtunnel.reports.analysis.links.links import Clock, clock_between
+
+
+@dataclass
+class Path:
+    """The points of one flow."""
+
+    order: list[int] = field(default_factory=list)
+    "Each point behind the one before it."
+    before: dict[int, int] = field(default_factory=dict)
+    "The point before, of each but the first."
+    clocks: dict[int, Clock] = field(default_factory=dict)
+    "Of each point, against the one before."
+
+
+def find_path(frames: Any, control: Any) -> Path:
+    """The path of a flow through the points of PASSAGE rows."""
+    points = [int(each) for each in np.unique(frames["point"])]
+    further: dict[int, list[tuple[float, int]]] = {point: [] for point in points}
+    clocks: dict[tuple[int, int], Clock] = {}
+    for index, one in enumerate(points):
+        for other in points[index + 1 :]:
+            there = differences(frames, one, other, ("position",))
+            back = differences(control, one, other, ("kind", "position", "length"))
+            if not len(there) or (len(control) and not len(back)):
+                continue
+            way = float(np.median(there)) - (float(np.median(back)) if len(back) else 0.0)
+            near, far = (one, other) if way >= 0 else (other, one)
+            sign = 1 if way >= 0 else -1
+            further[far].append((abs(way), near))
+            clocks[near, far] = clock_between(sign * there, sign * back)
+    path = Path()
+    for point in sorted(points, key=lambda each: (len(further[each]), each)):
+        path.order.append(point)
+        if further[point]:
+            nearest = min(further[point])[1]
+            path.before[point] = nearest
+            path.clocks[point] = clocks[nearest, point]
+    return path
+
+
+def differences(rows: Any, one: int, other: int, names: tuple[str, ...]) -> Any:
+    """Time at the other point less time at the one, of what passed each of them exactly once."""
+    found = []
+    for point in (one, other):
+        here = rows[rows["point"] == point]
+        keyed = here[names[0]] if len(names) == 1 else here[list(names)]
+        keys, first, counts = np.unique(keyed, return_index=True, return_counts=True)
+        alone = counts == 1
+        found.append((keys[alone], here["time_ns"][first[alone]]))
+    (keys, times), (other_keys, other_times) = found
+    _, at, other_at = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
+    return (other_times[other_at] - times[at]).astype(np.int64)

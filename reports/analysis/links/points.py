@@ -1,0 +1,48 @@
+"""Which streams were captured at several points, and how far apart these points' clocks are.
+
+    totals --> streams with two points or more, coarse offsets --> reading in one order of time
+
+The offsets are coarse, from the first frame of each term at each point: good enough to read several
+captures side by side. `path` finds them exactly.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windtunnel.reports.analysis.streams.geometry import StreamKey
+
+
+def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
+    """Streams whose frames passed more than one vantage point, with these points."""
+    sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
+    points: dict[StreamKey, set[str]] = {}
+    columns = ("session_id", "stream_id", "vantage_point")
+    for session, stream, point in zip(*(sent[name].to_pylist() for name in columns), strict=True):
+        points.setdefault((session, stream), set()).add(point)
+    return {key: sorted(found) for key, found in sorted(points.items()) if len(found) > 1}
+
+
+def coarse_offsets(totals: pa.Table, points: Iterable[str]) -> dict[str, int]:
+    """For each point, about how many nanoseconds its clock is ahead of the first point's."""
+    sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
+    firsts: dict[Any, dict[str, int]] = {}
+    for row in sent.select(
+        ["session_id", "stream_id", "term_id", "vantage_point", "first_ns"]
+    ).to_pylist():
+        term = row["session_id"], row["stream_id"], row["term_id"]
+        at = firsts.setdefault(term, {})
+        point = row["vantage_point"]
+        at[point] = min(at.get(point, row["first_ns"]), row["first_ns"])
+    ordered = sorted(points)
+    found = dict.fromkeys(ordered, 0)
+    for index, point in enumerate(ordered):
+        for known in ordered[:index]:
+            apart = [at[point] - at[known] for at in firsts.values() if {point, known} <= set(at)]
+            if apart:
+                found[point] = found[known] + int(np.median(apart))
+                break
+    return found

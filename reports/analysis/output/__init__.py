@@ -1,0 +1,1 @@
+"""Tables, summary lines and pages."""

@@ -1,0 +1,237 @@
+"""capture-report.html: what captures tell, as one file that opens anywhere, offline.
+
+    header, summary in plain words
+    charts: positions, gaps, stalls, repair times, losses by link      (capture.js)
+    tables: flows, links, windows, the longest repairs, captures
+    library and series, compressed
+
+The look, the library and the unpacking are those of the report of a suite.
+"""
+
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from windtunnel.harness.artifact.regular_file import replace_file
+from windtunnel.reports.analysis.output.page_series import stream_id, stream_label, streams_document
+from windtunnel.reports.analysis.output.summary import duration, summary_lines
+from windtunnel.reports.analysis.output.tables import Tables
+from windtunnel.reports.html import Markup, badge, details, element, joined, number, table
+from windtunnel.reports.packing import compress, pack
+from windtunnel.reports.page import ASSETS, plotly_script
+
+SCRIPTS = ("capture.js", "page.js")
+STYLES = ("report.css", "capture.css")
+GAPS_SHOWN = 50
+FLOWS_SHOWN = 500
+
+_TEXT, _NUMBER = "text", "number"
+
+
+def write_capture_page(tables: Tables, path: Path) -> None:
+    """Write the page; a file that is there is replaced by a whole one. May raise OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, capture_page(tables))
+
+
+def capture_page(tables: Tables) -> str:
+    """The page as text."""
+    document = streams_document(tables)
+    parts = [_header(tables), element("main", joined(_cards(tables, document)))]
+    if document["streams"]:
+        parts += [_packed("library", compress(plotly_script())), _packed("series", pack(document))]
+    style = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in STYLES)
+    scripts = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    head = joined(
+        [
+            Markup('<meta charset="utf-8">'),
+            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Markup('<link rel="icon" href="data:,">'),
+            element("title", "Windtunnel · captures"),
+            Markup(f"<style>\n{style}</style>"),
+            Markup(f"<script>\n{scripts}</script>"),
+        ]
+    )
+    body = joined(parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+
+
+def _packed(name: str, content: str) -> Markup:
+    return Markup(f'\n<script type="application/octet-stream" id="{name}">{content}</script>')
+
+
+def _header(tables: Tables) -> Markup:
+    frames = sum(tables.captures["frames"].to_pylist())
+    points = len(set(tables.captures["vantage_point"].to_pylist()))
+    facts = [
+        _counted(tables.captures.num_rows, "file"),
+        _counted(points, "vantage point"),
+        f"{number(frames)} frames",
+    ]
+    return element(
+        "header",
+        joined(
+            [
+                element("h1", "Captures"),
+                badge("INCONCLUSIVE") if tables.is_partial else "",
+                element("span", class_="grow"),
+                element("button", "dark", id="theme", type="button", title="change colours"),
+                element("p", " · ".join(facts), class_="facts"),
+            ]
+        ),
+        class_="top",
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _cards(tables: Tables, document: dict[str, Any]) -> list[Markup]:
+    says = element(
+        "ul",
+        joined(
+            element("li", line, class_="partial" if line.startswith("PARTIAL") else "")
+            for line in summary_lines(tables)
+        ),
+        class_="says",
+    )
+    cards = [element("section", joined([element("h2", "In plain words"), says]), class_="card")]
+    if document["streams"]:
+        chart = element("div", "drawing …", class_="chart", data_series="series")
+        cards.append(element("section", chart, class_="card"))
+    tabled = [_flows(tables), _links(tables), _windows(tables), _gaps(tables), _captures(tables)]
+    cards.append(element("section", joined(tabled), class_="card"))
+    return cards
+
+
+def _table(
+    title: str, heads: list[tuple[str, str]], rows: list[tuple[str, list[Any]]], is_open: bool
+) -> Markup:
+    """A table whose rows know their stream, so that the page can filter them."""
+    plain = table(heads, [cells for _, cells in rows])
+    for stream, _ in rows:
+        mark = f' data-stream="{escape(stream)}"' if stream else " "
+        plain = Markup(plain.replace("<tr><td", f"<tr{mark}><td", 1))
+    return details(title, "", plain, is_open=is_open) if rows else Markup("")
+
+
+def _flows(tables: Tables) -> Markup:
+    heads = [("stream", _TEXT)] + [
+        (name, _NUMBER)
+        for name in (
+            "messages",
+            "frames",
+            "sent again",
+            "out of order",
+            "twice",
+            "NAKs",
+            "position",
+        )
+    ]
+    rows = [
+        (
+            stream_id(flow),
+            [
+                stream_label(flow),
+                *(
+                    number(flow[name])
+                    for name in (
+                        "messages", "first_frames", "resent_frames", "reordered_frames",
+                        "duplicate_frames", "naks", "high_position",
+                    )
+                ),
+            ],
+        )
+        for flow in tables.flows.slice(0, FLOWS_SHOWN).to_pylist()
+    ]  # fmt: skip
+    return _table("Streams", heads, rows, True)
+
+
+def _links(tables: Tables) -> Markup:
+    heads = [("link", _TEXT)] + [
+        (name, _NUMBER)
+        for name in ("sent", "lost", "copied", "out of order", "delay, median", "99 %", "clocks")
+    ]
+    rows = []
+    for link in tables.links.slice(0, FLOWS_SHOWN).to_pylist():
+        clocks = "unknown"
+        if link["clock_offset_ns"] is not None:
+            offset, error = (link[f"clock_{name}_ns"] / 1e6 for name in ("offset", "error"))
+            clocks = f"{offset:+.3f} ± {error:.3f} ms"
+        name = f"{link['from_point']} → {link['to_point']}, stream {link['stream_id']}"
+        counts = (link[f"{each}_frames"] for each in ("sent", "lost", "copied", "reordered"))
+        delays = (duration(link[f"delay_{each}_ns"]) for each in ("median", "p99"))
+        rows.append(("", [name, *(number(each) for each in counts), *delays, clocks]))
+    return _table("Links between vantage points", heads, rows, True)
+
+
+def _windows(tables: Tables) -> Markup:
+    heads = [("stream", _TEXT)] + [
+        (name, _NUMBER)
+        for name in (
+            "window", "status messages every", "at most", "over-runs", "stalls", "stalled for",
+            "round trip",
+        )
+    ]  # fmt: skip
+    rows = [
+        (
+            stream_id(window),
+            [
+                stream_label(window),
+                number(window["window_max"]),
+                duration(window["status_interval_mean_ns"]),
+                duration(window["status_interval_max_ns"]),
+                number(window["over_runs"]),
+                number(window["stalls"]),
+                duration(window["stall_ns"]),
+                duration(window["rtt_median_ns"]),
+            ],
+        )
+        for window in tables.windows.slice(0, FLOWS_SHOWN).to_pylist()
+    ]
+    return _table("Flow control", heads, rows, False)
+
+
+def _gaps(tables: Tables) -> Markup:
+    heads = [("stream", _TEXT)] + [
+        (name, _NUMBER) for name in ("position", "bytes", "NAKs", "outcome", "repair")
+    ]
+    gaps = [gap for gap in tables.gaps.to_pylist() if gap["outcome"] != "reordered"]
+    worst = sorted(gaps, key=lambda gap: -(gap["time_to_repair_ns"] or 1 << 62))[:GAPS_SHOWN]
+    rows = [
+        (
+            stream_id(gap),
+            [
+                stream_label(gap),
+                number(gap["position"]),
+                number(gap["length"]),
+                number(gap["nak_count"]),
+                gap["outcome"],
+                duration(gap["time_to_repair_ns"]),
+            ],
+        )
+        for gap in worst
+    ]
+    return _table(f"Longest gaps of {number(len(gaps))}", heads, rows, False)
+
+
+def _captures(tables: Tables) -> Markup:
+    heads = [("file", _TEXT), ("point", _TEXT)] + [
+        (name, _NUMBER) for name in ("packets", "frames", "other UDP", "not UDP")
+    ]
+    rows = [
+        (
+            "",
+            [
+                each["file"],
+                each["vantage_point"],
+                number(each["packets"]),
+                number(each["frames"]),
+                number(each["unrecognised"] + each["other_ports"]),
+                number(each["not_udp"]),
+            ],
+        )
+        for each in tables.captures.to_pylist()
+    ]
+    return _table("Files", heads, rows, False)

@@ -1,0 +1,1 @@
+"""Capture files, their parts, rows of frames, and totals."""

@@ -1,0 +1,161 @@
+"""Rows of the reading kernel as an Arrow batch with the documented columns.
+
+    rows      | time | type | session | ... |  one beside the other, fields of all types in each
+    columns   | time time time ... | type type type ... |  with null where a type has no such field
+
+Only the columns that somebody wants are made. Texts, addresses and names of resolution frames
+become readable here; numbers stay as they are.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.middlebox.frame_class import ERR, HEARTBEAT, NAMES, RES
+from windtunnel.harness.dissect.capture.capture_stream import FrameRows
+from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
+from windtunnel.reports.analysis.reading.schema import ANY, FRAME_COLUMNS, READ_FRAMES, FrameColumn
+
+_CODES = sorted(ANY)
+_CLASS_OF = np.zeros(HEARTBEAT + 1, dtype=np.int8)
+_CLASS_OF[_CODES] = np.arange(len(_CODES))
+_TYPE_NAMES = pa.array([NAMES[code] for code in _CODES])
+_MADE_HERE = ("vantage_point", "file_index", "frame_type", "error_text", "resolutions")
+_ADDRESSES = ("source_address", "destination_address")
+_FLAGS = {"payload_hash": "has_hash", "payload_crc32": "has_crc32", "group_tag": "has_group_tag"}
+_V4_PREFIX = 0xFFFF << 32
+
+
+class FrameTable:
+    """Makes batches of the frames of one file."""
+
+    def __init__(
+        self, vantage_point: str, file_index: int, columns: Sequence[str] = READ_FRAMES.names
+    ) -> None:
+        self._vantage_point, self._file_index = vantage_point, file_index
+        self._columns = [column for column in FRAME_COLUMNS if column.name in columns]
+        self._schema = pa.schema([READ_FRAMES.field(column.name) for column in self._columns])
+        self._has = {
+            types: np.isin(_CODES, types)
+            for types in {column.frame_types for column in self._columns} - {ANY}
+        }
+        self._texts: dict[tuple[int, int], str] = {}
+
+    def batch(self, found: FrameRows) -> pa.RecordBatch:
+        """The rows as a batch of READ_FRAMES' columns; nothing of the rows' memory is kept."""
+        rows = found.rows
+        classes = _CLASS_OF[rows["frame_type"]]
+        masks = {types: has[classes] for types, has in self._has.items()}
+        places, texts = self._address_dictionary(found.addresses)
+        arrays: list[pa.Array] = []
+        for column in self._columns:
+            if column.name in _ADDRESSES:
+                slots = places[rows[column.name.removesuffix("_address")]]
+                arrays.append(pa.DictionaryArray.from_arrays(slots, texts))
+            elif column.name in _MADE_HERE:
+                arrays.append(self._made(column, found, classes))
+            else:
+                has = _narrowed(column.name, rows, masks.get(column.frame_types))
+                arrays.append(_numbers(rows[column.name], column.type, has))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _made(self, column: FrameColumn, found: FrameRows, classes: NDArray[np.int8]) -> pa.Array:
+        name, count = column.name, len(classes)
+        if name == "vantage_point":
+            nothing_else = pa.array([self._vantage_point], pa.string())
+            return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int8), nothing_else)
+        if name == "file_index":
+            return pa.repeat(pa.scalar(self._file_index, pa.int32()), count)
+        if name == "frame_type":
+            return pa.DictionaryArray.from_arrays(classes, _TYPE_NAMES)
+        kind, read = (ERR, _error_text) if name == "error_text" else (RES, _resolutions)
+        where = np.flatnonzero(found.rows["frame_type"] == kind)
+        if not len(where):
+            return pa.nulls(count, column.type)
+        values: list[Any] = [None] * count
+        for index in where:
+            row = found.rows[index]
+            at = int(row["text_at"])
+            text = found.texts[at : at + int(row["text_length"])].tobytes()
+            values[index] = read(text, int(row["frame_length"]))
+        return pa.array(values, column.type)
+
+    def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int32], pa.Array]:
+        """For each slot of the kernel's table its place in the array of address texts."""
+        used = np.flatnonzero(table["is_used"])
+        places = np.zeros(len(table), dtype=np.int32)
+        places[used] = np.arange(len(used))
+        texts = [self._address(int(table[slot]["high"]), int(table[slot]["low"])) for slot in used]
+        return places, pa.array(texts, pa.string())
+
+    def _address(self, high: int, low: int) -> str:
+        if len(self._texts) > 1 << 16:
+            self._texts.clear()
+        text = self._texts.get((high, low))
+        if text is None:
+            text = self._texts[high, low] = address_text(high, low)
+        return text
+
+
+def address_text(high: int, low: int) -> str:
+    """An address of two signed halves; IPv4 comes as its IPv6 form and is told as IPv4."""
+    if high == 0 and low >> 32 == 0xFFFF:
+        return str(ipaddress.IPv4Address(low - _V4_PREFIX))
+    halves = (each.to_bytes(8, "big", signed=True) for each in (high, low))
+    return str(ipaddress.IPv6Address(b"".join(halves)))
+
+
+def _narrowed(
+    name: str, rows: NDArray[Any], has: NDArray[np.bool_] | None
+) -> NDArray[np.bool_] | None:
+    """Which rows have a column, of those whose type has it; None where all have."""
+    if name == "ip_identification":
+        has = rows["ip_identification"] != NO_IDENTIFICATION
+    flag = _FLAGS.get(name)
+    return has if flag is None or has is None else np.logical_and(has, rows[flag] == 1)
+
+
+def _numbers(values: NDArray[Any], kind: pa.DataType, has: NDArray[np.bool_] | None) -> pa.Array:
+    """A column of integers, null where it `has` none."""
+    if has is not None and not has.any():
+        return pa.nulls(len(values), kind)
+    copied = np.array(values)
+    if has is None or has.all():
+        return pa.Array.from_buffers(kind, len(copied), [None, pa.py_buffer(copied)])
+    # What the kernel left in fields that a type does not have would make equal rows differ.
+    copied[~has] = 0
+    valid = pa.py_buffer(np.packbits(has, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(copied), [valid, pa.py_buffer(copied)])
+
+
+def _error_text(text: bytes, frame_length: int) -> str | None:
+    return text.decode("utf-8", "replace") if len(text) == frame_length - 40 else None
+
+
+def _resolutions(entries: bytes, frame_length: int) -> list[dict[str, Any]]:
+    """The entries of a resolution frame that were captured whole."""
+    found, at = [], 0
+    while at + 14 <= len(entries):
+        is_v4 = entries[at] == 1
+        name_at = at + (12 if is_v4 else 24)
+        name_length = int.from_bytes(entries[name_at : name_at + 2], "little")
+        name = entries[name_at + 2 : name_at + 2 + name_length]
+        if len(name) < name_length or not name_length:
+            break
+        family = socket.AF_INET if is_v4 else socket.AF_INET6
+        found.append(
+            {
+                "name": name.decode("ascii", "replace"),
+                "address": socket.inet_ntop(family, entries[at + 8 : name_at]),
+                "port": int.from_bytes(entries[at + 2 : at + 4], "little"),
+                "age_ms": int.from_bytes(entries[at + 4 : at + 8], "little", signed=True),
+                "is_self": bool(entries[at + 1] & 0x80),
+            }
+        )
+        at = (name_at + 2 + name_length + 7) & ~7
+    return found

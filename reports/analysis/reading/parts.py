@@ -1,0 +1,156 @@
+"""Captures cut into parts that can be read side by side, and the reading of one part.
+
+    plain file    |  part 0  |  part 1  |  part 2  |     of whole cells, see `capture_stream`
+    compressed    |  part 0                        |     its middle cannot be reached
+
+A part is planned from the file's length alone; no byte but the head is looked at. A pcapng file
+whose sections or interfaces change in the middle cannot be read in parts: `SplitError` says so, and
+the caller plans again with `may_split=False`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windtunnel.harness.dissect.capture.capture_format import CaptureFormatError
+from windtunnel.harness.dissect.capture.capture_rows import COUNT_NAMES
+from windtunnel.harness.dissect.capture.capture_stream import (
+    CELL_LENGTH,
+    CELL_LENGTH_MIN,
+    NO_STOP,
+    UNREADABLE,
+    CaptureStream,
+    Reading,
+)
+from windtunnel.reports.analysis.reading.capture_files import CaptureFile, open_capture
+from windtunnel.reports.analysis.reading.frame_table import FrameTable
+from windtunnel.reports.analysis.reading.schema import CAPTURES, READ_FRAMES
+
+PART_LENGTH = 1 << 27
+"""Bytes of a plain file that make a part where nobody asks for more parts."""
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """What to read, and in how many parts at least."""
+
+    ports: tuple[int, ...] = ()
+    "UDP ports, either end; none for all."
+    keeps_hash: bool = True
+    keeps_crc32: bool = False
+    parts: int = 0
+    "At least so many, as far as files and cells allow; 0 for one part per PART_LENGTH."
+    may_split: bool = True
+    cell_length: int = CELL_LENGTH
+
+    def __post_init__(self) -> None:
+        """Raises ValueError naming the value and its limits."""
+        for port in self.ports:
+            if not 0 < port < 1 << 16:
+                raise ValueError(f"port {port}: expected 1 to 65535")
+        if self.cell_length < CELL_LENGTH_MIN:
+            raise ValueError(f"cell of {self.cell_length} bytes: at least {CELL_LENGTH_MIN}")
+        if self.parts < 0:
+            raise ValueError(f"{self.parts} parts: expected 0 or more")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some cells of a file."""
+
+    file: CaptureFile
+    start: int
+    stop: int
+    is_split: bool
+
+
+def plan(files: list[CaptureFile], settings: ReadSettings) -> list[Part]:
+    """The parts of all files, in order."""
+    length = sum(each.length for each in files if not each.compression)
+    part_length = PART_LENGTH
+    if settings.parts:
+        part_length = max(1, -(-length // settings.parts))
+    cells = max(1, part_length // settings.cell_length)
+    return [part for file in files for part in _parts(file, cells * settings.cell_length, settings)]
+
+
+def _parts(file: CaptureFile, part_length: int, settings: ReadSettings) -> Iterator[Part]:
+    if file.compression or not settings.may_split or file.length <= part_length:
+        yield Part(file, 0, NO_STOP, False)
+        return
+    for start in range(0, file.length, part_length):
+        stop = start + part_length
+        # A file may have grown since: what is behind its last part is read with it.
+        yield Part(file, start, stop if stop < file.length else NO_STOP, True)
+
+
+class PartReader:
+    """Reads one part once; `captures` is final after the last batch."""
+
+    def __init__(self, part: Part, settings: ReadSettings) -> None:
+        self._part, self._settings = part, settings
+        self._stream: CaptureStream | None = None
+        self._problem = ""
+
+    def batches(self, columns: Sequence[str] = READ_FRAMES.names) -> Iterator[pa.RecordBatch]:
+        """The frames, these columns of READ_FRAMES. What cannot be read is told by `captures`.
+
+        Raises SplitError.
+        """
+        part, settings = self._part, self._settings
+        table = FrameTable(part.file.vantage_point, part.file.index, columns)
+        reading = Reading(
+            start=part.start,
+            stop=part.stop,
+            cell_length=settings.cell_length,
+            ports=settings.ports,
+            keeps_hash=settings.keeps_hash,
+            keeps_crc32=settings.keeps_crc32,
+            is_split=part.is_split,
+        )
+        try:
+            file = open_capture(part.file)
+        except OSError as error:
+            self._problem = str(error.strerror or error)
+            return
+        try:
+            self._stream = CaptureStream(file, reading)
+        except (CaptureFormatError, *UNREADABLE) as error:
+            self._problem = str(error)
+            file.close()
+            return
+        try:
+            for rows in self._stream.batches():
+                yield table.batch(rows)
+        finally:
+            file.close()
+
+    @property
+    def bytes_read(self) -> int:
+        """Plain bytes read so far, for a progress bar."""
+        return 0 if self._stream is None else self._stream.position - self._part.start
+
+    def captures(self) -> pa.RecordBatch:
+        """One row of schema CAPTURES."""
+        file, stream = self._part.file, self._stream
+        row: dict[str, Any] = {
+            "file_index": file.index,
+            "vantage_point": file.vantage_point,
+            "file": file.path,
+            "problem": self._problem or (stream.problem if stream else ""),
+            **(stream.counts if stream else dict.fromkeys(COUNT_NAMES, 0)),
+        }
+        return pa.RecordBatch.from_pylist([row], schema=CAPTURES)
+
+
+def summed(captures: pa.Table) -> pa.Table:
+    """The rows of all parts as one row a file, in order of the files."""
+    rows: dict[int, dict[str, Any]] = {}
+    for row in captures.to_pylist():
+        total = rows.setdefault(row["file_index"], {**row, **dict.fromkeys(COUNT_NAMES, 0)})
+        total["problem"] = total["problem"] or row["problem"]
+        for name in COUNT_NAMES:
+            total[name] += row[name]
+    return pa.Table.from_pylist([rows[index] for index in sorted(rows)], schema=CAPTURES)

@@ -1,0 +1,132 @@
+"""Sums over frames that can be taken anywhere and in any order, and added up afterwards.
+
+    batch -> totals --+
+    batch -> totals --+--> totals of all --> streams, terms
+    batch -> totals --+
+
+A row sums the frames of one stream that share vantage point, ends, type, term, class of size and
+end-of-stream flag. There are few rows however many frames there are, so only these travel.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windtunnel.harness.artifact.middlebox.frame_class import NAMES, SETUP
+from windtunnel.reports.analysis.kernels import totals_kernel as kernel
+from windtunnel.reports.analysis.reading.schema import WITH_TERM
+from windtunnel.reports.analysis.reading.stream_events import (
+    coded,
+    end_codes,
+    end_text,
+    ints,
+    types_of,
+    with_session,
+)
+
+KEYS = (
+    ("vantage_point", pa.string()),
+    ("session_id", pa.int32()),
+    ("stream_id", pa.int32()),
+    ("source", pa.string()),
+    ("destination", pa.string()),
+    ("frame_type", pa.string()),
+    ("term_id", pa.int32()),
+    ("size_class", pa.int32()),
+    ("end_flags", pa.int32()),
+)
+"""`size_class`: frame_length is at most 2 to its power; `end_flags`: EOS and REVOKED, else 0."""
+
+SUMS = (("frames", pa.int64()), ("payload_bytes", pa.int64()), ("span_bytes", pa.int64()))
+LEAST = (("first_ns", pa.int64()), ("least_offset", pa.int32()), ("least_initial", pa.int32()))
+MOST = (
+    ("last_ns", pa.int64()),
+    ("end_offset", pa.int32()),
+    ("most_initial", pa.int32()),
+    ("term_length", pa.int32()),
+    ("mtu", pa.int32()),
+)
+TOTALS = pa.schema([*KEYS, *SUMS, *LEAST, *MOST])
+_SUMMED = (
+    "term_id", "term_offset", "frame_length", "flags", "time_ns", "initial_term_id", "term_length",
+    "mtu",
+)  # fmt: skip
+COLUMNS = (
+    "vantage_point", "session_id", "stream_id", "source_address", "source_port",
+    "destination_address", "destination_port", "frame_type", *_SUMMED,
+)  # fmt: skip
+"""Of the table of frames, that are needed."""
+_TYPES_WITH = {
+    "term_id": WITH_TERM,
+    "least_initial": (SETUP,),
+    "most_initial": (SETUP,),
+    "term_length": (SETUP,),
+    "mtu": (SETUP,),
+}
+"""The others are null."""
+
+
+def empty_totals() -> pa.Table:
+    """No rows."""
+    return TOTALS.empty_table()
+
+
+def totals_of(frames: pa.RecordBatch) -> pa.Table:
+    """The totals of some frames with at least COLUMNS; those without a session are left out."""
+    chosen = with_session(frames)
+    count = chosen.num_rows
+    if not count:
+        return empty_totals()
+    found = np.zeros(count, dtype=kernel.TOTAL)
+    points, point_names = coded(chosen.column("vantage_point"))
+    sources, source_addresses = end_codes(chosen, "source")
+    destinations, destination_addresses = end_codes(chosen, "destination")
+    arrays = [
+        points.astype(np.int32),
+        ints(chosen, "session_id"),
+        ints(chosen, "stream_id"),
+        sources,
+        destinations,
+        types_of(chosen),
+        *(ints(chosen, name) for name in _SUMMED),
+        np.empty(1 << (2 * count).bit_length(), dtype=np.int32),
+        found,
+    ]
+    # The arithmetic of hashes wraps by intent; only plain Python would warn of it.
+    with np.errstate(over="ignore"):
+        used = kernel.sum_up(*arrays)
+    addresses = {"source": source_addresses, "destination": destination_addresses}
+    return _table(found[:used], point_names, addresses)
+
+
+def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.Table:
+    """TOTALS of the kernel's rows."""
+    columns: dict[str, Any] = {}
+    for field in TOTALS:
+        values = found["point" if field.name == "vantage_point" else field.name]
+        if field.name == "vantage_point":
+            columns[field.name] = points.take(pa.array(values))
+        elif field.name == "frame_type":
+            columns[field.name] = [NAMES[each] for each in values.tolist()]
+        elif field.name in addresses:
+            names = addresses[field.name]
+            columns[field.name] = [end_text(int(each), names) for each in values]
+        else:
+            types = _TYPES_WITH.get(field.name)
+            mask = None if types is None else ~np.isin(found["frame_type"], types)
+            columns[field.name] = pa.array(values, pa.int64(), mask=mask).cast(field.type)
+    return pa.table(columns, schema=TOTALS)
+
+
+def added_up(totals: pa.Table) -> pa.Table:
+    """Rows with the same keys made one."""
+    keys = [name for name, _ in KEYS]
+    work = (
+        [(name, "sum") for name, _ in SUMS]
+        + [(name, "min") for name, _ in LEAST]
+        + [(name, "max") for name, _ in MOST]
+    )
+    grouped = totals.group_by(keys).aggregate(work)
+    names = [*keys, *(name for name, _ in (*SUMS, *LEAST, *MOST))]
+    return grouped.rename_columns(names).cast(TOTALS)

@@ -1,0 +1,1 @@
+"""Spark data sources and tables for run folders and archives."""

@@ -1,0 +1,112 @@
+"""`aeron.counters`, `aeron.ledger`, `aeron.decisions`, `aeron.logbuffer`: run folders in Spark.
+
+    spark.read.format("aeron.decisions").load("runs/<suite>/<run>")
+    spark.read.format("aeron.counters").option("paths", json.dumps([...])).load()
+
+Options: `path`, a run folder or a pattern of such, of `aeron.logbuffer` also a log buffer file;
+`paths`, a JSON list of them. Schemas are those of `run_tables`. Partition rule: one partition a run
+folder, of `aeron.logbuffer` one a file. Rows come as Arrow batches; the paths must be readable
+under the same name on every worker.
+"""
+
+import glob
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from windtunnel.reports.analysis.sources.run_tables import READERS, RunTableError, log_files
+
+OPTIONS = ("path", "paths")
+
+
+@dataclass
+class FolderPartition(InputPartition):
+    """A run folder or a log buffer, as it is sent to a worker."""
+
+    path: str
+
+
+def read_paths(options: Mapping[str, str]) -> list[Path]:
+    """The paths that options ask for. Raises RunTableError naming what is wrong or missing."""
+    for name in options:
+        if name.lower() not in OPTIONS:
+            raise RunTableError(f"option {name!r}: expected one of {', '.join(OPTIONS)}")
+    try:
+        given = [options["path"]] if "path" in options else []
+        given += json.loads(options.get("paths", "[]"))
+    except ValueError as error:
+        raise RunTableError(f"option 'paths': not a JSON list: {error}") from error
+    if not given:
+        raise RunTableError("a source of run folders needs a path, or the option 'paths'")
+    found = []
+    for text in given:
+        paths = sorted(glob.glob(text)) or ([text] if Path(text).exists() else [])
+        if not paths:
+            raise RunTableError(f"{text}: no such folder")
+        found += [Path(each) for each in paths]
+    return found
+
+
+class RunSource(DataSource):
+    """What the four sources share."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._paths = read_paths(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return f"aeron.{cls.kind}"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(READERS[self.kind][0])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return RunSourceReader(self.kind, self._paths)
+
+
+class AeronCounters(RunSource):
+    __doc__ = __doc__
+    kind = "counters"
+
+
+class AeronLedger(RunSource):
+    __doc__ = __doc__
+    kind = "ledger"
+
+
+class AeronDecisions(RunSource):
+    __doc__ = __doc__
+    kind = "decisions"
+
+
+class AeronLogbuffer(RunSource):
+    __doc__ = __doc__
+    kind = "logbuffer"
+
+
+SOURCES = (AeronCounters, AeronLedger, AeronDecisions, AeronLogbuffer)
+
+
+class RunSourceReader(DataSourceReader):
+    """Plans on the driver, reads on the workers."""
+
+    def __init__(self, kind: str, paths: list[Path]) -> None:
+        self._kind, self._paths = kind, paths
+
+    def partitions(self) -> list[Any]:
+        if self._kind != "logbuffer":
+            return [FolderPartition(str(path)) for path in self._paths]
+        return [FolderPartition(str(file)) for path in self._paths for file in log_files(path)]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        yield from READERS[self._kind][1](Path(partition.path))

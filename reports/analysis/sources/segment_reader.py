@@ -1,0 +1,189 @@
+"""Reading one segment file of a recording: its frames, the messages in them, and how far it goes.
+
+    file --window by window--> rows of frames --> FRAMES
+                                   |
+                                   +--> `image_kernel` --> MESSAGES, with bytes if they are wanted
+
+Memory is a window and the rows of one, whatever the file's length. A file may be written to, or
+taken away, meanwhile: then it ends where it ends.
+"""
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAMES
+from windtunnel.harness.dissect.archive_files import recording_walk as walk
+from windtunnel.reports.analysis.kernels import image_kernel as image
+from windtunnel.reports.analysis.sources.recording_tables import (
+    FRAMES,
+    MESSAGES,
+    SEGMENTS,
+    SegmentPart,
+)
+
+WINDOW_LENGTH = 1 << 20
+ROWS_A_WINDOW = 1 << 14
+PAYLOADS_A_BATCH = 1 << 23
+"""Bytes of messages after which a batch is told."""
+HEADER_LENGTH = 32
+_NUMBERS = (
+    "position", "flags", "frame_length", "stream_id", "term_id", "term_offset", "reserved_value",
+)  # fmt: skip
+_NEVER = np.iinfo(np.int64).max
+
+
+class SegmentReader:
+    """Reads one file once, as frames or as messages; `summary` is final after the last batch."""
+
+    def __init__(self, part: SegmentPart) -> None:
+        self._part, recording = part, part.recording
+        self._place = np.zeros(1, dtype=walk.SEGMENT)
+        self._place[0]["position"] = recording.data_start(part.base)
+        self._place[0]["end"] = recording.data_end(part.base)
+        for name in ("initial_term_id", "term_length", "mtu", "stream_id", "session_id"):
+            self._place[0][name] = getattr(recording, name)
+        self._image = np.zeros(1, dtype=image.IMAGE)
+        self._counts = {"data_frames": 0, "pad_frames": 0}
+        self._length, self._problem, self._is_read = 0, "", False
+
+    def frames(self) -> Iterator[pa.RecordBatch]:
+        """The frames, of schema FRAMES."""
+        for _, rows in self._windows():
+            yield self._frame_batch(rows)
+
+    def messages(self, *, keeps_payload: bool) -> Iterator[pa.RecordBatch]:
+        """The messages, of schema MESSAGES, with their bytes if they are kept."""
+        for file, rows in self._windows():
+            found = self._assembled(rows)
+            if keeps_payload:
+                yield from self._with_payloads(file, found)
+            elif len(found):
+                yield self._message_batch(found, pa.nulls(len(found), pa.binary()))
+
+    def summary(self) -> pa.RecordBatch:
+        """One row of schema SEGMENTS; reads the file if nobody has."""
+        if not self._is_read:
+            for _, rows in self._windows():
+                self._assembled(rows)
+        made = self._image[0]
+        row = {
+            "archive": self._part.archive,
+            "recording_id": self._part.recording.recording_id,
+            "file": self._part.path,
+            "base_position": self._part.base,
+            "file_length": self._length,
+            "start_position": self._part.recording.data_start(self._part.base),
+            "end_position": int(self._place[0]["position"]),
+            **self._counts,
+            **{name: int(made[name]) for name in ("messages", "message_bytes")},
+            "broken_messages": int(made["broken_messages"] + made["is_inside"]),
+            "problem": self._problem,
+        }
+        return pa.RecordBatch.from_pylist([row], schema=SEGMENTS)
+
+    def _windows(self) -> Iterator[tuple[BinaryIO, NDArray[Any]]]:
+        """Rows of frames, and the file to read more of them from."""
+        self._is_read = True
+        place, rows = self._place[0], np.zeros(ROWS_A_WINDOW, dtype=walk.RECORDED)
+        try:
+            with open(self._part.path, "rb") as file:
+                self._length = file.seek(0, 2)
+                status = walk.MORE
+                while status == walk.MORE:
+                    file.seek(int(place["position"]) - self._part.base)
+                    window = np.frombuffer(file.read(WINDOW_LENGTH), dtype=np.uint8)
+                    status = walk.walk_segment(window, place, rows)
+                    if not place["count"]:
+                        break
+                    found = rows[: place["count"]]
+                    data_frames = int((found["frame_type"] == DATA).sum())
+                    self._counts["data_frames"] += data_frames
+                    self._counts["pad_frames"] += len(found) - data_frames
+                    yield file, found
+        except OSError as error:
+            self._problem = f"cannot be read: {error.strerror}"
+            return
+        self._problem = self._why(status)
+
+    def _why(self, status: int) -> str:
+        """What is wrong where the walk ended; empty if it came to an end that can be."""
+        place, stop = self._place[0], self._part.recording.stop_position
+        if status in walk.PROBLEMS:
+            return f"at {place['position']} {walk.PROBLEMS[status]}"
+        if place["position"] < place["end"] and (status == walk.MORE or stop >= 0):
+            where = "the file ends" if status == walk.MORE else "there are no more frames"
+            return f"{where} at {place['position']}, before {place['end']}"
+        if stop >= 0 and place["position"] > place["end"]:
+            return f"its last frame reaches over the stop position, to {place['position']}"
+        return ""
+
+    def _frame_batch(self, rows: NDArray[Any]) -> pa.RecordBatch:
+        is_data = rows["frame_type"] == DATA
+        names = {code: NAMES[code] for code in np.unique(rows["frame_type"]).tolist()}
+        columns = {name: pa.array(np.array(rows[name])) for name in _NUMBERS}
+        columns["archive"] = pa.repeat(pa.scalar(self._part.archive), len(rows))
+        columns["recording_id"] = _repeated(self._part.recording.recording_id, len(rows))
+        columns["frame_type"] = pa.array([names[each] for each in rows["frame_type"].tolist()])
+        columns["session_id"] = pa.array(
+            np.array(rows["session_id"]), mask=rows["checksum"] != walk.NO_CHECKSUM
+        )
+        columns["payload_crc32"] = pa.array(np.array(rows["payload_crc32"]), mask=~is_data)
+        kinds = pa.array(np.array(rows["checksum"], dtype=np.int32))
+        columns["checksum"] = pa.array(walk.CHECKSUM_NAMES, pa.string()).take(kinds)
+        return pa.RecordBatch.from_arrays([columns[name] for name in FRAMES.names], schema=FRAMES)
+
+    def _assembled(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The messages that end in these rows. Padding is a hole: it breaks what it lies in."""
+        data = rows[rows["frame_type"] == DATA]
+        parts = np.zeros(len(data), dtype=image.PART)
+        parts["start"] = data["position"]
+        parts["end"] = data["position"] + (data["frame_length"] + 31 & ~31)
+        parts["payload_length"] = data["frame_length"] - HEADER_LENGTH
+        parts["flags"], parts["crc"] = data["flags"], data["payload_crc32"]
+        parts["is_data"] = parts["has_crc"] = 1
+        messages = np.zeros(len(parts), dtype=image.MESSAGE)
+        before = int(self._image[0]["messages"])
+        image.assemble(parts, self._image[0], messages, _NEVER)
+        return messages[: int(self._image[0]["messages"]) - before]
+
+    def _message_batch(self, messages: NDArray[Any], payloads: pa.Array) -> pa.RecordBatch:
+        names = {"position": "position", "length": "length", "crc32": "crc32"}
+        columns = {name: pa.array(np.array(messages[source])) for name, source in names.items()}
+        columns["archive"] = pa.repeat(pa.scalar(self._part.archive), len(messages))
+        columns["recording_id"] = _repeated(self._part.recording.recording_id, len(messages))
+        columns["payload"] = payloads
+        return pa.RecordBatch.from_arrays(
+            [columns[name] for name in MESSAGES.names], schema=MESSAGES
+        )
+
+    def _with_payloads(self, file: BinaryIO, messages: NDArray[Any]) -> Iterator[pa.RecordBatch]:
+        payloads: list[bytes] = []
+        first = kept = 0
+        for index, each in enumerate(messages):
+            payloads.append(self._payload(file, int(each["position"]), int(each["length"])))
+            kept += len(payloads[-1])
+            if kept >= PAYLOADS_A_BATCH or index + 1 == len(messages):
+                batch = messages[first : index + 1]
+                yield self._message_batch(batch, pa.array(payloads, pa.binary()))
+                payloads, first, kept = [], index + 1, 0
+
+    def _payload(self, file: BinaryIO, position: int, length: int) -> bytes:
+        """The bytes of a message of which all frames have been walked."""
+        file.seek(position - self._part.base)
+        most = self._part.recording.mtu - HEADER_LENGTH
+        fragments = []
+        while True:
+            frame_length = int.from_bytes(file.read(HEADER_LENGTH)[:4], "little")
+            fragments.append(file.read(frame_length - HEADER_LENGTH))
+            length -= len(fragments[-1])
+            if length <= 0 or not 0 <= frame_length - HEADER_LENGTH <= most:
+                return b"".join(fragments)
+            file.seek(-frame_length % HEADER_LENGTH, 1)
+
+
+def _repeated(value: int, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.int64()), count)

@@ -1,0 +1,1 @@
+"""One stream at one vantage point: gaps, repair, windows, images, outcomes of frames."""

@@ -1,0 +1,213 @@
+"""Windows, limits, stalls and round trips of one stream at one vantage point.
+
+    events, what `repair` told of them --> `flow_control_kernel` --> windows, stalls
+    RTTM frames, NAKs and what answered them                     --> round trips
+
+A round trip is what a pair of frames takes that pass here in both directions: near the receiver the
+whole way there and back, near the sender only the sender's answer.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windtunnel.harness.artifact.middlebox.frame_class import RTTM
+from windtunnel.reports.analysis.kernels import flow_control_kernel as kernel
+from windtunnel.reports.analysis.reading.stream_events import Events, grown, ints, types_of
+from windtunnel.reports.analysis.streams.geometry import Geometry
+from windtunnel.reports.analysis.streams.repair import KEY
+
+PAUSE_NS = 10_000_000
+"""Shorter pauses between new frames are not told."""
+CAUSES = ("hole", "receiver")
+"""Of a stall: the receiver had a hole and could not consume beyond it; it did not consume."""
+
+WINDOWS = pa.schema(
+    [
+        *KEY,
+        ("status_messages", pa.int64()),
+        ("status_interval_mean_ns", pa.int64()),
+        ("status_interval_max_ns", pa.int64()),
+        ("window_min", pa.int64()),
+        ("window_max", pa.int64()),
+        ("limit", pa.int64()),
+        ("consumed_position", pa.int64()),
+        ("over_runs", pa.int64()),
+        ("stalls", pa.int64()),
+        ("stall_ns", pa.int64()),
+        ("idle_pauses", pa.int64()),
+        ("idle_ns", pa.int64()),
+        ("rtt_measurements", pa.int64()),
+        ("rtt_min_ns", pa.int64()),
+        ("rtt_median_ns", pa.int64()),
+        ("rtt_max_ns", pa.int64()),
+        ("nak_answers", pa.int64()),
+        ("nak_answer_min_ns", pa.int64()),
+        ("nak_answer_median_ns", pa.int64()),
+        ("repairs", pa.int64()),
+        ("repair_median_ns", pa.int64()),
+        ("repair_p90_ns", pa.int64()),
+        ("repair_p99_ns", pa.int64()),
+        ("repair_max_ns", pa.int64()),
+        ("repair_median_rtts", pa.float64()),
+    ]
+)
+"""`over_runs`: new frames that end more than half a term behind what was consumed, so that the
+receiver drops them; padding may, for the limit is asked for its header alone. `idle`: pauses in
+which there was room, so the sender had nothing to send. `rtt`: RTTM and its reply, without what the
+replying driver says it took. `nak_answer`: from a NAK to the first frame that answers it. `repair`:
+from the first sign of a gap until all of it was there; in round trips by the shortest RTTM, or the
+quickest answer to a NAK."""
+STALLS = pa.schema(
+    [
+        *KEY,
+        ("start_ns", pa.int64()),
+        ("opened_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("duration_ns", pa.int64()),
+        ("position", pa.int64()),
+        ("cause", pa.string()),
+    ]
+)
+"""`start_ns`: of the last new frame before; `opened_ns`: when a status message made room; `end_ns`:
+of the next new frame; `duration_ns`: from start to room."""
+
+_ECHOES_MAX = 4_096
+_TIMES_MAX = 1 << 16
+
+
+class FlowControlWalk:
+    """Follows one stream at one vantage point."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        self._reach_bytes = geometry.term_length // 2
+        self._windows = np.zeros(1, dtype=kernel.WINDOW)
+        self._stalls = np.zeros(64, dtype=kernel.STALL)
+        self._count = 0
+        self._echoes: dict[int, tuple[int, str]] = {}
+        self._trips_ns: list[int] = []
+        self._trip_count = 0
+
+    def feed(self, events: Events, told: Any, flow_count: int) -> None:
+        """Take in events and what `RepairWalk.feed` told of them."""
+        self._windows = grown(self._windows, flow_count)
+        self._stalls = grown(self._stalls, self._count + len(events.rows))
+        self._count = kernel.follow_windows(
+            events.times_ns,
+            events.kinds,
+            events.flow_of,
+            events.starts,
+            events.ends,
+            events.charged,
+            told,
+            PAUSE_NS,
+            self._reach_bytes,
+            self._windows,
+            self._stalls,
+            self._count,
+        )
+
+    def feed_echoes(self, frames: Any) -> None:
+        """Take in RTTM frames: the second that carries a time goes back to who sent the first."""
+        echoes = np.flatnonzero(types_of(frames) == RTTM)
+        if not len(echoes):
+            return
+        chosen = frames.take(pa.array(echoes))
+        rows = zip(
+            ints(chosen, "echo_timestamp_ns").tolist(),
+            ints(chosen, "time_ns").tolist(),
+            ints(chosen, "reception_delta_ns").tolist(),
+            chosen.column("source_address").to_pylist(),
+            ints(chosen, "source_port").tolist(),
+            strict=True,
+        )
+        for echo, time_ns, delta_ns, address, port in rows:
+            source = f"{address} {port}"
+            asked = self._echoes.get(echo)
+            if asked is None or asked[1] == source:
+                if len(self._echoes) >= _ECHOES_MAX:
+                    self._echoes.pop(next(iter(self._echoes)))
+                self._echoes[echo] = time_ns, source
+                continue
+            del self._echoes[echo]
+            self._trip_count += 1
+            if len(self._trips_ns) < _TIMES_MAX:
+                self._trips_ns.append(time_ns - asked[0] - delta_ns)
+
+    def window(self, index: int, gaps: list[dict[str, Any]]) -> dict[str, Any]:
+        """The columns of WINDOWS behind the key, of one destination with these gaps."""
+        state: Any = self._windows[index] if index < len(self._windows) else None
+        if state is None:
+            state = np.zeros(1, dtype=kernel.WINDOW)[0]
+        has = bool(state["status_count"])
+        intervals = int(state["status_count"]) - 1
+        answers = [
+            gap["first_filled_ns"] - gap["first_nak_ns"]
+            for gap in gaps
+            if gap["first_nak_ns"] and (gap["first_filled_ns"] or 0) > gap["first_nak_ns"]
+        ]
+        trips, quick = _spread(self._trips_ns), _spread(answers)
+        repairs = sorted(gap["time_to_repair_ns"] for gap in gaps if gap["outcome"] == "repaired")
+        round_trip_ns = trips[0] or quick[0]
+        median_ns = _share(repairs, 0.5)
+        return {
+            "repairs": len(repairs),
+            "repair_median_ns": median_ns,
+            "repair_p90_ns": _share(repairs, 0.9),
+            "repair_p99_ns": _share(repairs, 0.99),
+            "repair_max_ns": _share(repairs, 1.0),
+            "repair_median_rtts": median_ns / round_trip_ns
+            if median_ns is not None and round_trip_ns
+            else None,
+            "status_messages": int(state["status_count"]),
+            "status_interval_mean_ns": int(state["status_gap_sum_ns"]) // intervals
+            if intervals > 0
+            else None,
+            "status_interval_max_ns": int(state["status_gap_max_ns"]) if intervals > 0 else None,
+            "window_min": int(state["window_min"]) if has else None,
+            "window_max": int(state["window_max"]) if has else None,
+            "limit": int(state["limit"]) if has else None,
+            "consumed_position": int(state["consumed"]) if has else None,
+            "over_runs": int(state["over_runs"]),
+            "stalls": int(state["stall_count"]),
+            "stall_ns": int(state["stall_ns"]),
+            "idle_pauses": int(state["idle_count"]),
+            "idle_ns": int(state["idle_ns"]),
+            "rtt_measurements": self._trip_count,
+            "rtt_min_ns": trips[0],
+            "rtt_median_ns": trips[1],
+            "rtt_max_ns": trips[2],
+            "nak_answers": len(answers),
+            "nak_answer_min_ns": quick[0],
+            "nak_answer_median_ns": quick[1],
+        }
+
+    def stalls(self, flow: int) -> Iterator[dict[str, Any]]:
+        """The columns of STALLS behind the key, of one destination."""
+        found = self._stalls[: self._count]
+        for stall in found[found["flow"] == flow]:
+            start, opened = int(stall["start_ns"]), int(stall["opened_ns"])
+            yield {
+                "start_ns": start,
+                "opened_ns": opened,
+                "end_ns": int(stall["end_ns"]),
+                "duration_ns": opened - start,
+                "position": int(stall["position"]),
+                "cause": CAUSES[int(stall["cause"])],
+            }
+
+
+def _spread(values: list[int]) -> tuple[int | None, int | None, int | None]:
+    """Least, median and greatest; None of nothing."""
+    if not values:
+        return None, None, None
+    ordered = sorted(values)
+    return ordered[0], ordered[len(ordered) // 2], ordered[-1]
+
+
+def _share(ordered: list[int], share: float) -> int | None:
+    """The value that this share of an ordered list does not exceed; None of nothing."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None

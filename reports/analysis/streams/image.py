@@ -1,0 +1,112 @@
+"""The image of a stream rebuilt from the wire: its messages with their checksums, in their order.
+
+    new frames, in capture order --> wait for what is missing before them --> `image_kernel`
+
+What never comes by is passed over once the stream is a term further: no receiver waits longer.
+A capture may begin in the middle of a message; what is before its first whole one is no message.
+Memory is bounded by the frames of a term.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windtunnel.harness.artifact.middlebox.frame_class import DATA
+from windtunnel.reports.analysis.kernels import image_kernel as kernel
+from windtunnel.reports.analysis.kernels import repair_kernel as repair
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EARLIER
+from windtunnel.reports.analysis.reading.stream_events import Events, bools, ints, types_of
+from windtunnel.reports.analysis.streams.geometry import Geometry
+from windtunnel.reports.analysis.streams.repair import KEY
+
+IMAGES = pa.schema(
+    [
+        *KEY,
+        ("messages", pa.int64()),
+        ("message_bytes", pa.int64()),
+        ("crc32", pa.int64()),
+        ("broken_messages", pa.int64()),
+        ("holes", pa.int64()),
+        ("hole_bytes", pa.int64()),
+        ("end_position", pa.int64()),
+    ]
+)
+"""`crc32` is zlib's, over the bytes of all messages in order; null unless it was asked for and all
+payloads are in the capture. `broken_messages`: of which a part never came by."""
+MESSAGES = pa.schema(
+    [
+        *KEY,
+        ("position", pa.int64()),
+        ("length", pa.int64()),
+        ("crc32", pa.int64()),
+        ("time_ns", pa.int64()),
+    ]
+)
+"""`position` is where the message begins; `time_ns`: when all up to its end had come by."""
+
+
+class ImageWalk:
+    """Rebuilds the image of one flow."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        self._reach = geometry.term_length
+        self._image = np.zeros(1, dtype=kernel.IMAGE)
+        self._waiting = np.zeros(0, dtype=kernel.PART)
+        self._high = 0
+
+    def feed(self, parts: Any) -> Any:
+        """Take in new frames as PART[n], in any order; returns the messages that are whole now."""
+        if not len(parts):
+            return np.zeros(0, dtype=kernel.MESSAGE)
+        self._high = max(self._high, int(parts["end"].max()))
+        self._waiting = np.concatenate([self._waiting, parts])
+        return self._go_on(self._high - self._reach)
+
+    def finish(self) -> Any:
+        """The messages behind what never came by."""
+        return self._go_on(self._high)
+
+    def _go_on(self, until: int) -> Any:
+        starts, waiting = self._waiting["start"], self._waiting
+        if (starts[1:] < starts[:-1]).any():
+            waiting = waiting[np.argsort(starts, kind="stable")]
+        messages = np.zeros(len(waiting), dtype=kernel.MESSAGE)
+        before = int(self._image[0]["messages"])
+        used = kernel.assemble(waiting, self._image[0], messages, until)
+        self._waiting = waiting[used:]
+        return messages[: int(self._image[0]["messages"]) - before]
+
+    def row(self) -> dict[str, Any]:
+        """The columns of IMAGES behind the key; call `finish` first."""
+        image = self._image[0]
+        has_crc = bool(image["has_crc"]) and bool(image["messages"])
+        names = ("messages", "message_bytes", "broken_messages", "holes", "hole_bytes")
+        return {
+            **{name: int(image[name]) for name in names},
+            "crc32": int(image["crc"]) if has_crc else None,
+            "end_position": int(image["position"]),
+        }
+
+
+def parts_of(frames: Any, events: Events, told: Any, flow: int) -> Any:
+    """The new frames of a flow as PART[n]."""
+    chosen = np.flatnonzero(
+        (events.kinds == repair.FRAME)
+        & (events.flow_of == flow)
+        & (told["is_new"] == 1)
+        & (told["fate"] != EARLIER)
+    )
+    rows = events.rows[chosen]
+    parts = np.zeros(len(rows), dtype=kernel.PART)
+    parts["start"], parts["end"] = events.starts[chosen], events.ends[chosen]
+    parts["time_ns"] = events.times_ns[chosen]
+    parts["flags"] = ints(frames, "flags")[rows]
+    parts["is_data"] = types_of(frames)[rows] == DATA
+    lengths = ints(frames, "frame_length")[rows].astype(np.int64) - 32
+    parts["payload_length"] = np.where(parts["is_data"] == 1, lengths, 0)
+    column = frames.column("payload_crc32")
+    parts["crc"] = ints(frames, "payload_crc32")[rows]
+    parts["has_crc"] = bools(pc.is_valid(column))[rows]
+    return parts

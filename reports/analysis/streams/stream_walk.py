@@ -1,0 +1,135 @@
+"""All that one vantage point tells of one stream, followed in one go.
+
+    frames --> events --> repair --> what is told of each --> flow control, image, positions, fates
+
+What comes out is one row of FLOWS for each destination, with its rows of other tables in it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windtunnel.reports.analysis.reading.stream_events import Events, StreamEvents
+from windtunnel.reports.analysis.streams.flow_control import STALLS, WINDOWS, FlowControlWalk
+from windtunnel.reports.analysis.streams.geometry import Geometry
+from windtunnel.reports.analysis.streams.image import IMAGES, MESSAGES, ImageWalk, parts_of
+from windtunnel.reports.analysis.streams.positions import POSITIONS, PositionSamples
+from windtunnel.reports.analysis.streams.repair import FLOWS, GAPS, KEY, RepairWalk
+
+WalkKey = tuple[str, int, int]
+WITHIN = {
+    "gaps": GAPS,
+    "windows": WINDOWS,
+    "stalls": STALLS,
+    "positions": POSITIONS,
+    "images": IMAGES,
+    "messages_told": MESSAGES,
+}
+"""Tables whose rows travel within a flow's row."""
+
+
+def without_key(schema: pa.Schema) -> pa.DataType:
+    """The columns behind the key as a list of structs."""
+    return pa.list_(pa.struct([schema.field(name) for name in schema.names[len(KEY) :]]))
+
+
+FLOWS_AND_ALL = pa.schema(
+    [*FLOWS, *(pa.field(name, without_key(schema)) for name, schema in WITHIN.items())]
+)
+"""Flows with the rows of all other tables in one row, as they travel from Spark's workers."""
+
+
+@dataclass(frozen=True)
+class WalkSettings:
+    """What to work out beside what is always told."""
+
+    keeps_messages: bool = False
+    "Also a row for each message."
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was told of the frames of a batch that are events."""
+
+    events: Events
+    told: Any
+
+
+class StreamWalk:
+    """Follows one stream at one vantage point; `feed` its frames in capture order, then read."""
+
+    COLUMNS = (
+        *StreamEvents.COLUMNS, "payload_crc32", "echo_timestamp_ns", "reception_delta_ns",
+    )  # fmt: skip
+    "Of the table of frames, that are needed beside the key."
+
+    def __init__(self, key: WalkKey, geometry: Geometry, settings: WalkSettings) -> None:
+        self._key, self._geometry, self._settings = key, geometry, settings
+        self.events = StreamEvents(key, geometry)
+        self._repair = RepairWalk(geometry)
+        self._control = FlowControlWalk(geometry)
+        self._images: list[ImageWalk] = []
+        self._samples: list[PositionSamples] = []
+        self._messages: list[list[Any]] = []
+
+    def feed(self, frames: pa.RecordBatch | pa.Table) -> Told:
+        """Take in frames of this stream."""
+        events = self.events.of(frames)
+        count = len(self.events.destinations)
+        told = self._repair.feed(events, count)
+        self._control.feed(events, told, count)
+        self._control.feed_echoes(frames)
+        while len(self._images) < count:
+            self._images.append(ImageWalk(self._geometry))
+            self._samples.append(PositionSamples())
+            self._messages.append([])
+        for flow in range(count):
+            self._samples[flow].feed(events, told, flow)
+            self._keep(flow, self._images[flow].feed(parts_of(frames, events, told, flow)))
+        return Told(events, told)
+
+    def _keep(self, flow: int, messages: Any) -> None:
+        if self._settings.keeps_messages:
+            self._messages[flow].append(messages)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of FLOWS_AND_ALL; the stream is over."""
+        return [self._row(index) for index in range(len(self.events.destinations))]
+
+    def _row(self, index: int) -> dict[str, Any]:
+        point, session, stream = self._key
+        gaps = list(self._repair.gaps(index))
+        self._keep(index, self._images[index].finish())
+        image = self._images[index].row()
+        window = self._control.window(index, gaps)
+        return {
+            "vantage_point": point,
+            "session_id": session,
+            "stream_id": stream,
+            "destination": self.events.destinations[index],
+            **self._repair.flow(index),
+            "messages": image["messages"],
+            "unmatched_control": self.events.unmatched,
+            "gaps": gaps,
+            "windows": [window],
+            "stalls": list(self._control.stalls(index)),
+            "positions": list(self._samples[index].rows()),
+            "images": [image],
+            "messages_told": _message_rows(self._messages[index]),
+        }
+
+
+def _message_rows(pieces: list[Any]) -> list[dict[str, Any]]:
+    if not pieces:
+        return []
+    return [
+        {
+            "position": int(each["position"]),
+            "length": int(each["length"]),
+            "crc32": int(each["crc32"]) if each["has_crc"] else None,
+            "time_ns": int(each["time_ns"]),
+        }
+        for each in np.concatenate(pieces)
+    ]

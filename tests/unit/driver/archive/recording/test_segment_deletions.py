@@ -1,0 +1,34 @@
+"""Deleting files in turns: when it may begin, and what stops it from then on."""
+
+from windtunnel.driver.archive.protocol.codes import RecordingSignal
+from windtunnel.driver.archive.recording.segment_deletions import Deletions
+
+
+class Session:
+    """Notes what a client is told."""
+
+    def __init__(self):
+        self.said = []
+
+    def ok(self, correlation_id, relevant_id):
+        self.said.append(("OK", correlation_id, relevant_id))
+
+    def signal(self, correlation_id, signal, recording_id):
+        self.said.append((signal, correlation_id, recording_id))
+
+
+def test_what_has_begun_goes_on_whoever_reads_what_is_left(tmp_path):
+    files = [tmp_path / f"7-{base}.rec" for base in (0, 65_536, 131_072)]
+    for each in files:
+        each.touch()
+    replays, session, deletions = ["old"], Session(), Deletions(None)
+    deletions.answer(session, 5, 7, files, lambda: not replays)
+    assert deletions.do_work() == 0
+    assert len(list(tmp_path.iterdir())) == 3
+    replays.clear()
+    assert deletions.do_work() == 1
+    replays.append("new")
+    assert [deletions.do_work() for _ in range(3)] == [1, 1, 0]
+    assert not list(tmp_path.iterdir())
+    assert session.said == [("OK", 5, 3), (RecordingSignal.DELETE, 5, 7)]
+    deletions.require_none(7)

@@ -1,0 +1,225 @@
+"""An archive whose turns a test takes, over an invoked driver, and a client that speaks to it.
+
+talker.ask(Request(...))  -->  request publication  ~~>  archive  ~~>  talker.said
+"""
+
+import random
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+
+from tests.unit.driver.archive.server.own_stream import Recorder
+from tests.unit.driver.client.invoked_client import turns_until, world
+from windtunnel.driver.archive.protocol.codec import decode, encode
+from windtunnel.driver.archive.protocol.codes import (
+    NULL_VALUE,
+    PROTOCOL_VERSION,
+    ControlResponseCode,
+)
+from windtunnel.driver.archive.protocol.requests import AuthConnectRequest
+from windtunnel.driver.archive.protocol.responses import ControlResponse, Ping, RecordingSignalEvent
+from windtunnel.driver.archive.server.archive import Archive
+from windtunnel.driver.archive.server.id_generator import IdGenerator
+from windtunnel.driver.archive.settings.archive_settings import INVOKER, ArchiveSettings
+from windtunnel.driver.client.image.assembler import FragmentAssembler
+
+LOCAL = "aeron:ipc?term-length=64k"
+CONTROL_STREAM, RESPONSE_STREAM = 10, 20
+SEGMENT = 131_072
+
+
+def settings(folder, **changed):
+    """Of an archive that has no socket."""
+    made = ArchiveSettings(
+        aeron_dir=folder / "aeron", dir=folder / "archive", threading_mode=INVOKER,
+        control_channel_enabled=False, control_response_channel="aeron:udp?endpoint=h:0",
+        replication_channel="aeron:udp?endpoint=10.0.0.1:0", segment_file_length=SEGMENT,
+        low_storage_space_threshold=0, archive_id=77,
+    )  # fmt: skip
+    return replace(made, **changed)
+
+
+class Talker(Recorder):
+    """A client's end of a control session."""
+
+    def __init__(
+        self, own, channel=LOCAL, response_channel=LOCAL, response_stream=RESPONSE_STREAM,
+        stream=CONTROL_STREAM,
+    ):  # fmt: skip
+        self.own, self.client = own, own.made.connect()
+        self.said = []
+        """All that came from the archive, but pings."""
+        self.pings = 0
+        self.session_id = NULL_VALUE
+        self._assembler = FragmentAssembler(self._on_message)
+        self.responses = self.client.add_subscription(response_channel, response_stream)
+        self.requests = self.client.add_exclusive_publication(channel, stream)
+        self._response = (response_channel, response_stream)
+        own.until(lambda: self.requests.is_connected)
+        own.talkers.append(self)
+
+    def _on_message(self, payload, header):
+        message = decode(payload)
+        if isinstance(message, Ping):
+            self.pings += 1
+        else:
+            self.said.append(message)
+
+    def poll(self):
+        self.responses.poll(self._assembler, 50)
+
+    def post(self, content):
+        """Any bytes."""
+        self.own.until(lambda: self.requests.offer(content) > 0)
+
+    def connect_request(self, **changed):
+        channel, stream = self._response
+        made = {
+            "correlation_id": self.client.next_correlation_id(), "response_stream_id": stream,
+            "version": PROTOCOL_VERSION, "response_channel": channel, "encoded_credentials": b"",
+            "client_info": "name=test",
+        }  # fmt: skip
+        return AuthConnectRequest(**(made | changed))
+
+    def connect(self, **changed):
+        """Open a session; returns the answer."""
+        request = self.connect_request(**changed)
+        self.post(encode(request))
+        answer = self.own.until(lambda: self.answer(request.correlation_id))
+        self.session_id = answer.control_session_id
+        return answer
+
+    def send(self, kind, **values):
+        """A request with what is not given left at a default; returns its correlation id."""
+        correlation_id = self.client.next_correlation_id()
+        given = {
+            "control_session_id": self.session_id, "correlation_id": correlation_id, **values
+        }  # fmt: skip
+        names = {field.name for field in fields(kind)}
+        self.post(encode(kind(**{name: value for name, value in given.items() if name in names})))
+        return correlation_id
+
+    def ask(self, kind, **values):
+        """`send`, and the first answer to it."""
+        correlation_id = self.send(kind, **values)
+        return self.own.until(lambda: self.answer(correlation_id))
+
+    def answers(self, correlation_id):
+        return [
+            each for each in self.said
+            if isinstance(each, ControlResponse) and each.correlation_id == correlation_id
+        ]  # fmt: skip
+
+    def answer(self, correlation_id):
+        return next(iter(self.answers(correlation_id)), None)
+
+    def about(self, correlation_id):
+        """All that was said with that id, in short: ("OK", 5), ("ERROR", 3), ("START", 0, 64)..."""
+        return [short(each) for each in self.said if each.correlation_id == correlation_id]
+
+    def signals(self):
+        return [short(each) for each in self.said if isinstance(each, RecordingSignalEvent)]
+
+
+def short(message):
+    if isinstance(message, ControlResponse):
+        return message.code.name, message.relevant_id
+    if isinstance(message, RecordingSignalEvent):
+        return message.signal.name, message.recording_id, message.position
+    return type(message).__name__, message.recording_id
+
+
+@dataclass
+class Ok:
+    """What an answer must be."""
+
+    relevant_id: int = 0
+
+    def __eq__(self, other):
+        return (other.code, other.relevant_id) == (ControlResponseCode.OK, self.relevant_id)
+
+
+@dataclass
+class Err:
+    """What an answer must be."""
+
+    code: int
+
+    def __eq__(self, other):
+        return (
+            other.code == ControlResponseCode.ERROR
+            and other.relevant_id == self.code
+            and bool(other.error_message)
+        )
+
+
+class Own:
+    """A world, its archive, and those who talk to it."""
+
+    def __init__(self, made, folder, **changed):
+        self.made, self.folder, self.talkers = made, folder, []
+        self.settings = settings(folder, **changed)
+        self.clock = made.driver.clock
+        self.directory = self.settings.dir
+        self.others = []
+        self.has_defect = False
+        """Whether the archive may have met an error that nobody foresaw."""
+        self.start()
+
+    def start(self):
+        client = self.made.connect()
+        self.archive = Archive(self.settings, self.clock, client, IdGenerator(random.Random(5)))
+
+    def end(self):
+        """End the archive in good order; its driver hears of it."""
+        self.archive.close()
+        self.made.both(20)
+        for talker in self.talkers:
+            talker.poll()
+        self.talkers.clear()
+
+    def beside(self, name, **changed):
+        """Another archive at the same driver, by its control stream; returns it."""
+        other = replace(self.settings, dir=self.folder / name, **changed).conclude()
+        self.others.append(
+            Archive(other, self.clock, self.made.connect(), IdGenerator(random.Random(6)))
+        )
+        return self.others[-1]
+
+    def step(self, step_ns=1_000_000):
+        for archive in (self.archive, *self.others):
+            archive.invoke()
+        self.made.both(1, step_ns)
+        for talker in self.talkers:
+            talker.poll()
+
+    def run_for(self, duration_ns, step_ns=20_000_000):
+        for _ in range(duration_ns // step_ns):
+            self.step(step_ns)
+
+    def until(self, condition, turns=3_000):
+        return turns_until(self.step, condition, turns)
+
+    def talk(self, **changed):
+        """A client with a session; of another archive by its stream."""
+        talker = Talker(self, **changed)
+        talker.connect()
+        return talker
+
+    @property
+    def errors(self):
+        from windtunnel.driver.archive.storage.mark_file import FILE_NAME, read_error_log
+
+        return [each.text for each in read_error_log(self.directory / FILE_NAME)]
+
+
+@contextmanager
+def own_archive(folder, monkeypatch, **changed):
+    with world(folder, monkeypatch) as made:
+        own = Own(made, folder, **changed)
+        try:
+            yield own
+        finally:
+            for archive in (own.archive, *own.others):
+                archive.close()
+        defects = [text for text in own.errors if "Traceback" in text]
+        assert own.has_defect or not defects, defects[0]

@@ -1,0 +1,53 @@
+"""Two archives at one driver, of which one copies the other's recordings.
+
+source's talker --> source archive --replay--> archive <-- talker (replicate)
+"""
+
+from contextlib import contextmanager
+
+from tests.unit.driver.archive.server.own_archive import LOCAL, Ok, own_archive
+from windtunnel.driver.archive.protocol.replication import ReplicateRequest2
+from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest
+
+SOURCE_ID = 78
+SOURCE_STREAM = 110
+SOURCE_RESPONSES = 120
+LINGERED = 10_000_000_000
+"""Until a closed publication's session may be another's at the same driver."""
+UDP = "aeron:udp?endpoint=10.0.0.1:20700"
+
+
+@contextmanager
+def two_archives(folder, monkeypatch):
+    """(own, who talks to the destination, who talks to the source)."""
+    with own_archive(
+        folder, monkeypatch, control_response_channel=LOCAL, replication_channel=UDP
+    ) as own:
+        own.beside("source", local_control_stream_id=SOURCE_STREAM, archive_id=SOURCE_ID)
+        source = own.talk(stream=SOURCE_STREAM, response_stream=SOURCE_RESPONSES)
+        assert source.ask(ArchiveIdRequest) == Ok(SOURCE_ID)
+        yield own, own.talk(), source
+
+
+def replicate(talker, source_id=0, **changed):
+    values = {
+        "src_recording_id": source_id, "dst_recording_id": -1, "stop_position": -1,
+        "channel_tag_id": -1, "subscription_tag_id": -1, "src_control_stream_id": SOURCE_STREAM,
+        "file_io_max_length": -1, "replication_session_id": -1, "src_control_channel": LOCAL,
+        "live_destination": "", "replication_channel": "", "encoded_credentials": b"",
+        "src_response_channel": "",
+    } | changed  # fmt: skip
+    return talker.ask(ReplicateRequest2, **values)
+
+
+def told(talker, replication_id):
+    """What was said of a replication, without the subscription's id."""
+    return [
+        ("OK",) if each[0] == "OK" else each for each in talker.about(replication_id)
+    ]  # fmt: skip
+
+
+def until_end(own, talker, replication_id, last="REPLICATE_END"):
+    own.until(lambda: any(each[0] == last for each in talker.about(replication_id)), turns=20_000)
+    own.run_for(100_000_000)
+    return told(talker, replication_id)

@@ -1,0 +1,57 @@
+"""Whatever clients send, the archive goes on, and others are served as before."""
+
+import random
+
+import pytest
+
+from tests.fuzz.archive_requests import ANY, READABLE, any_request, damaged, post_all
+from tests.unit.driver.archive.server.own_archive import Ok, own_archive
+from tests.unit.driver.archive.server.own_stream import IPC, STREAM, Reader, message
+from windtunnel.driver.archive.protocol.codec import encode
+from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest, StartPositionRequest
+from windtunnel.driver.archive.tool.program import main
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_requests_of_any_content_leave_the_archive_whole(tmp_path, monkeypatch, capsys, seed):
+    chance = random.Random(seed)
+    with own_archive(tmp_path, monkeypatch) as own:
+        talker, other = own.talk(), own.talk(response_stream=21)
+        talker.stopped_recording(20)
+        talker.stopped_recording(200, stream=STREAM + 1)
+        talker.start(stream=STREAM + 2)
+        publication = talker.client.add_exclusive_publication(IPC, STREAM + 2)
+        talker.publish(publication, 20)
+        contents = (
+            encode(any_request(chance, chance.choice(READABLE), talker.session_id))
+            for _ in range(400)
+        )
+        post_all(own, talker, contents)
+        own.run_for(2_000_000_000)
+        assert other.ask(ArchiveIdRequest) == Ok(77)
+        assert own.talk(response_stream=22).ask(ArchiveIdRequest) == Ok(77)
+    assert main(["verify", "-a", "--read-only", "--dir", str(tmp_path / "archive")]) == 0
+    assert "recording" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_damaged_messages_of_a_stranger_change_nothing(tmp_path, monkeypatch, seed):
+    chance = random.Random(100 + seed)
+    with own_archive(tmp_path, monkeypatch) as own:
+        talker, stranger = own.talk(), own.talk(response_stream=21)
+        talker.stopped_recording(20)
+        before = (tmp_path / "archive" / "archive.catalog").read_bytes()
+        contents = (
+            damaged(chance, encode(any_request(chance, chance.choice(ANY), -1)))
+            for _ in range(1_500)
+        )
+        post_all(own, stranger, contents)
+        own.run_for(6_000_000_000)
+        assert talker.ask(StartPositionRequest, recording_id=0) == Ok(0)
+        assert (tmp_path / "archive" / "archive.catalog").read_bytes() == before
+        reader = Reader(talker)
+        talker.ask_replay(0)
+        assert reader.until_end() == [message(number) for number in range(20)]
+        own.run_for(6_000_000_000)
+        sessions = [each for each in talker.client.counters if each.type_id == 113]
+        assert len(sessions) <= 2

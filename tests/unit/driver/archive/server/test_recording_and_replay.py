@@ -1,0 +1,59 @@
+"""An archive from the first word to the last: connect, record, list, replay."""
+
+from tests.unit.driver.archive.server.own_archive import Ok
+from tests.unit.driver.archive.server.own_stream import IPC, STREAM
+from windtunnel.driver.archive.protocol.codes import BooleanType, SourceLocation
+from windtunnel.driver.archive.protocol.requests import (
+    ListRecordingsRequest,
+    ReplayRequest,
+    StartRecordingRequest2,
+    StopRecordingSubscriptionRequest,
+)
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.client.image.assembler import FragmentAssembler
+
+MESSAGES = [bytes([number % 251]) * 1000 for number in range(300)]
+
+
+def test_what_was_published_is_recorded_listed_and_replayed(own, talker):
+    started = talker.ask(
+        StartRecordingRequest2, stream_id=STREAM, source_location=SourceLocation.LOCAL,
+        auto_stop=BooleanType.FALSE, channel=IPC,
+    )  # fmt: skip
+    subscription_id = started.relevant_id
+    assert not list(own.directory.glob("*.rec"))
+    publication = talker.client.add_exclusive_publication(IPC, STREAM)
+    own.until(talker.signals)
+    assert talker.signals() == [("START", 0, 0)]
+    assert (own.directory / "0-0.rec").stat().st_size == 131_072
+    for message in MESSAGES:
+        own.until(lambda message=message: publication.offer(message) > 0)
+    end = publication.position
+    counter = next(each for each in talker.client.counters if each.type_id == 100)
+    own.until(lambda: talker.client.counters.value(counter.counter_id) == end)
+    stopped = talker.ask(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
+    assert stopped == Ok(0)
+    own.until(lambda: ("STOP", 0, end) in talker.signals())
+    asked = talker.send(ListRecordingsRequest, from_recording_id=0, record_count=10)
+    own.until(lambda: talker.answer(asked))
+    found = [each for each in talker.said if isinstance(each, RecordingDescriptor)]
+    assert [(each.recording_id, each.stop_position) for each in found] == [(0, end)]
+    seen = []
+    assembler = FragmentAssembler(lambda payload, header: seen.append(bytes(payload)))
+    replayed = talker.client.add_subscription(IPC, 5)
+    answer = talker.ask(
+        ReplayRequest, recording_id=0, position=-1, length=-1, replay_stream_id=5,
+        file_io_max_length=-1, replay_token=-1, replay_channel=IPC,
+    )  # fmt: skip
+    assert answer.error_message == ""
+
+    def done():
+        replayed.poll(assembler, 50)
+        return len(seen) == len(MESSAGES)
+
+    own.until(done)
+    assert seen == MESSAGES
+    (image,) = replayed.images
+    assert image.session_id & 0xFFFFFFFF == answer.relevant_id & 0xFFFFFFFF
+    own.until(lambda: image.is_end_of_stream)
+    assert own.errors == []

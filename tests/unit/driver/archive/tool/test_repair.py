@@ -1,0 +1,267 @@
+"""verify, checksum and delete-orphans: the golden archive, and every way to be wrong."""
+
+import io
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.storage import frame_walk
+from windtunnel.driver.archive.storage.catalog import FILE_NAME, Catalog
+from windtunnel.driver.archive.storage.catalog_entry import RecordingState
+from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
+from windtunnel.driver.archive.storage.checksum import CRC_32, CRC_32C
+
+LENGTHS = [1000, 200, 1376, 31, 700] * 60
+
+
+def _states(folder):
+    with Catalog(folder) as catalog:
+        return [RecordingState(entry.state).name for entry in catalog.entries()]
+
+
+def _stop(folder, recording_id=0):
+    with Catalog(folder) as catalog:
+        return catalog.entry(recording_id).descriptor.stop_position
+
+
+def _patch(path, at, content):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(content)
+
+
+@pytest.fixture
+def ours(tmp_path):
+    """An archive with one whole recording of two and a bit segments. Gives (folder, end)."""
+    end = own.write(tmp_path, 0, own.stream(LENGTHS))
+    assert end > 131_072
+    with CatalogWriter.create(tmp_path, CatalogOptions(checksum=CRC_32C)) as catalog:
+        catalog.add(own.descriptor(stop=end))
+    return tmp_path, end
+
+
+@pytest.mark.parametrize("words", [[], ["-a"], ["--read-only", "-a"], [2, "-a"]])
+def test_the_golden_archive_is_whole_and_stays_as_it_is(tool, golden, words):
+    before = {path.name: path.read_bytes() for path in golden.iterdir()}
+    outcome = tool("verify", *words)
+    assert (outcome.code, outcome.err) == (0, "")
+    ids = [2] if 2 in words else [0, 1, 2]
+    assert outcome.out == "".join(f"recording {each}: OK\n" for each in ids)
+    assert {path.name: path.read_bytes() for path in golden.iterdir()} == before
+
+
+def test_checksums_that_were_written_are_those_that_are_found(tool, golden):
+    sound = tool("verify", "-a", "--checksum", "CRC-32C", "--read-only")
+    assert sound.code == 2
+    assert sound.out.count("the checksum of its catalog entry is not its CRC-32C") == 3
+    assert tool("checksum", "CRC-32C", "-a").code == 0
+    assert tool("verify", "-a", "--checksum", "CRC-32C").code == 0
+    path = golden / "1-131072.rec"
+    content = path.read_bytes()
+    _patch(path, 40, bytes([content[40] ^ 1]))
+    assert tool("verify", "-a").code == 0
+    outcome = tool("verify", "-a", "--checksum", "CRC-32C")
+    assert outcome.code == 2
+    assert "1-131072.rec: the frame at position 131072 is not sound: its checksum" in outcome.out
+    assert _states(golden) == ["VALID", "INVALID", "VALID"]
+    _patch(path, 40, content[40:41])
+    assert "recording 1: OK (marked valid)" in tool("verify", "-a", "--checksum", "CRC-32C").out
+    assert tool("verify", "-a", "--checksum", "CRC-32").code == 2
+
+
+def test_a_recording_without_files_gets_no_checksums(tool, golden):
+    for path in golden.glob("0-*.rec"):
+        path.unlink()
+    outcome = tool("checksum", "CRC-32")
+    assert outcome.code == 2
+    assert outcome.err == "recording 0: it has no segment files\n"
+    assert outcome.out.count("CRC-32 written") == 2
+
+
+def test_only_the_last_file_is_looked_at_unless_all_are_asked_for(tool, golden):
+    _patch(golden / "1-0.rec", 8, b"\1")
+    assert tool("verify").code == 0
+    outcome = tool("verify", "-a")
+    assert outcome.code == 2
+    assert "1-0.rec: the frame at position 0 is not sound: its term offset" in outcome.out
+
+
+def test_a_hole_in_a_file_is_found(tool, golden):
+    _patch(golden / "1-0.rec", 0, bytes(131_072))
+    outcome = tool("verify", "-a")
+    assert outcome.code == 2
+    assert "1-0.rec: its data ends at position 0, expected 131072" in outcome.out
+
+
+def test_checksums_are_written_whatever_of_a_file_is_read_at_once(tool, golden, monkeypatch):
+    monkeypatch.setattr(frame_walk, "CHUNK_LENGTH", 4096)
+    assert tool("checksum", "CRC-32", "-a").code == 0
+    monkeypatch.undo()
+    assert tool("verify", "-a", "--checksum", "CRC-32").code == 0
+
+
+@pytest.mark.parametrize("name", ["1-0.rec", "1-262144.rec", "1-393216.rec"])
+def test_a_missing_file_is_found_and_harms_no_other_recording(tool, golden, name):
+    (golden / name).unlink()
+    outcome = tool("verify")
+    assert outcome.code == 2
+    assert outcome.out == (
+        f"recording 0: OK\nrecording 1: NOT VALID: its segment file {name} is missing "
+        "(marked invalid)\nrecording 2: OK\n"
+    )
+    assert tool("count").out == "2\n"
+
+
+def test_detached_files_may_be_missing(tool, golden):
+    (golden / "2-0.rec").unlink()
+    (golden / "2-131072.rec").unlink()
+    assert tool("verify", "-a").code == 0
+
+
+def test_a_file_that_belongs_to_no_position_proves_nothing(tool, golden):
+    shutil.copy(golden / "0-0.rec", golden / "0-524288.rec")
+    assert tool("verify", "-a").code == 0
+    assert _stop(golden) == 268448
+
+
+def test_a_recording_that_was_not_stopped_is(tool, ours):
+    folder, end = ours
+    with CatalogWriter(folder) as catalog:
+        catalog.stopped(0, -1, -1)
+    assert tool("verify", "--read-only").out == "recording 0: OK\n"
+    assert _stop(folder) == -1
+    outcome = tool("verify")
+    assert outcome.out == f"recording 0: OK (stop position -1 became {end})\n"
+    assert _stop(folder) == end
+
+
+def test_a_last_frame_that_may_be_torn_is_cut_off_only_by_consent(tool, ours):
+    folder, end = ours
+    last = own.stream(LENGTHS)[-1][0]
+    path = folder / "0-131072.rec"
+    _patch(path, last - 131_072, own.frame(last, own.payload(0, 1376))[:40].ljust(1408, b"\0"))
+    assert last // 4096 != (last + 1407) // 4096
+    kept = tool("verify", "--keep", "--json").document["recordings"][0]
+    assert kept["is_whole"] is False
+    assert kept["fault"] == f"its last frame, at position {last}, may be torn"
+    assert _states(folder) == ["INVALID"]
+    outcome = tool("verify", "--truncate")
+    assert f"cut off at {last}; stop position {end} became {last}; marked valid" in outcome.out
+    assert path.stat().st_size == own.SEGMENT
+    assert not any(path.read_bytes()[last - 131_072 :])
+    assert tool("verify", "-a").out == "recording 0: OK\n"
+
+
+def test_data_that_ends_before_the_stop_is_no_new_stop_without_consent(tool, ours):
+    folder, end = ours
+    last = own.stream(LENGTHS)[-1][0]
+    _patch(folder / "0-131072.rec", last - 131_072, bytes(4))
+    outcome = tool("verify", "--keep")
+    assert outcome.code == 2
+    assert f"its data ends at {last}, before its stop {end}" in outcome.out
+    assert _stop(folder) == end
+    assert tool("verify", "--truncate").code == 0
+    assert _stop(folder) == last
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "fault"),
+    [
+        (-32, 64, "start position -32"),
+        (1, 64, "start position 1"),
+        (64, 32, "stop position 32"),
+        (0, 33, "stop position 33"),
+        (0, 1 << 40, "is missing"),
+    ],
+)
+def test_positions_that_cannot_be_are_found(tool, tmp_path, start, stop, fault):
+    own.write(tmp_path, 0, own.stream([1000]))
+    with CatalogWriter.create(tmp_path) as catalog:
+        catalog.add(own.descriptor(start=start, stop=stop))
+    outcome = tool("verify")
+    assert outcome.code == 2
+    assert fault in outcome.out
+
+
+def test_orphans_are_deleted_and_nothing_else(tool, golden):
+    for name in ("0-524288.rec", "1-junk.rec", "other.rec", "0-0.recs"):
+        (golden / name).write_bytes(b"")
+    before = set(os.listdir(golden))
+    outcome = tool("delete-orphans", "--yes")
+    assert outcome.out == "0-524288.rec\n1-junk.rec\n2-0.rec\n2-131072.rec\n4 files deleted\n"
+    assert before - set(os.listdir(golden)) == set(outcome.out.split("\n")[:4])
+    assert tool("delete-orphans", "--yes").out == "0 files deleted\n"
+    assert tool("verify", "-a").code == 0
+
+
+@pytest.mark.parametrize("verb", ["verify", "delete-orphans --yes", "mark-invalid 0", "describe"])
+def test_files_of_a_recording_without_an_entry_are_damage(tool, golden, verb):
+    (golden / "7-0.rec").write_bytes(b"")
+    outcome = tool(*verb.split())
+    assert outcome.code == 2
+    assert "found none for 1 segment files of 1 recordings: 7-0.rec" in outcome.err
+    assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
+    assert ("recording 2: VALID" in outcome.out) == (verb == "describe")
+    assert _states(golden) == ["VALID"] * 3
+    assert (golden / "7-0.rec").exists()
+
+
+@pytest.mark.parametrize("verb", ["verify", "verify --read-only", "describe", "count", "pid"])
+def test_a_missing_catalog_beside_recordings_is_damage(tool, golden, verb):
+    (golden / FILE_NAME).unlink()
+    outcome = tool(*verb.split())
+    assert outcome.code == 2
+    assert "expected archive.catalog beside 14 segment files of 3 recordings" in outcome.err
+    assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
+
+
+@pytest.mark.parametrize("verb", ["verify", "verify --read-only", "describe"])
+def test_a_length_of_zero_in_the_catalog_is_told(tool, golden, verb):
+    _patch(golden / FILE_NAME, 288, bytes(4))
+    outcome = tool(*verb.split())
+    assert outcome.code == 2
+    assert "expected an entry or zeros at 288" in outcome.err
+    assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
+
+
+def test_orphans_of_one_recording_alone_and_none_of_one_that_is_not_valid(tool, golden):
+    assert tool("delete-orphans", 0, "--yes").out == "0 files deleted\n"
+    tool("mark-invalid", 2)
+    assert tool("delete-orphans", "--yes").out == "0 files deleted\n"
+
+
+def test_nothing_is_deleted_without_a_yes(tool, golden, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert tool("delete-orphans").code == 130
+    assert (golden / "2-0.rec").exists()
+
+
+def test_a_directory_that_may_not_be_written_is_told(tool, golden, monkeypatch):
+    real = os.open
+
+    def refuse(path, flags, *rest, **named):
+        # Not what a kernel compiled just now is kept in.
+        is_ours = Path(path).is_relative_to(golden)
+        if is_ours and flags & (os.O_RDWR | os.O_WRONLY):
+            raise OSError(30, "Read-only file system")
+        return real(path, flags, *rest, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    outcome = tool("verify")
+    assert outcome.code == 2
+    assert "archive.catalog: Read-only file system; to look only, use --read-only" in outcome.err
+    assert tool("verify", "--read-only").code == 0
+    assert tool("mark-invalid", 0).code == 2
+
+
+def test_a_checksum_that_is_kept_by_an_entry_is_compared(tool, ours):
+    folder, _ = ours
+    with Catalog(folder) as catalog:
+        assert catalog.entry(0).is_checksum_right(CRC_32C)
+        assert not catalog.entry(0).is_checksum_right(CRC_32)
+    _patch(folder / FILE_NAME, 32 + 80, (5).to_bytes(8, "little"))
+    outcome = tool("verify", "--checksum", "CRC-32C")
+    assert outcome.code == 2

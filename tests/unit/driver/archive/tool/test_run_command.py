@@ -1,0 +1,100 @@
+"""`archive run`: what is wrong with its command line or its surroundings is said in a line."""
+
+import signal
+from contextlib import nullcontext
+from unittest.mock import MagicMock
+
+import pytest
+
+from windtunnel.driver.archive.conductor.archive_conductor import ArchiveFailure
+from windtunnel.driver.archive.tool import run as running
+from windtunnel.driver.archive.tool.program import main
+from windtunnel.driver.client.errors import (
+    BroadcastLappedError,
+    ConductorServiceTimeoutError,
+    DriverTimeoutError,
+)
+from windtunnel.harness.verdict.core.exit_codes import GAVE_UP_EXIT_CODE
+
+CHANNELS = (
+    "-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010",
+    "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
+)
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    """Run the verb; the process keeps its signals."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AERON_DIR", str(tmp_path / "aeron"))
+    monkeypatch.setenv("AERON_DRIVER_TIMEOUT", "1")
+    monkeypatch.delenv("AERON_ARCHIVE_DIR", raising=False)
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run_it(*arguments):
+        try:
+            code = main(["run", *map(str, arguments)])
+        finally:
+            for number, handler in kept.items():
+                signal.signal(number, handler)
+        return (code, *capsys.readouterr())
+
+    return run_it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ((), "AERON_ARCHIVE_CONTROL_CHANNEL must be set"),
+        (CHANNELS[:1], "AERON_ARCHIVE_REPLICATION_CHANNEL must be set"),
+        ((*CHANNELS, "-Daeron.archive.id"), "expected name=value, found 'aeron.archive.id'"),
+        ((*CHANNELS, "-Daeron.archive.id=me"), "AERON_ARCHIVE_ID=me: expected an integer"),
+        ((*CHANNELS, "nowhere.properties"), "cannot read nowhere.properties"),
+        (("--nonsense",), "No such option"),
+    ],
+)
+def test_wrong_words_are_refused(run, tmp_path, arguments, part):
+    code, out, err = run(*arguments)
+    assert (code, out) == (64, "")
+    assert part in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_driver_it_says_so_and_leaves_no_archive(run, tmp_path):
+    code, out, err = run(*CHANNELS)
+    assert (code, out) == (GAVE_UP_EXIT_CODE, "")
+    assert str(tmp_path / "aeron") in err
+    assert err.count("\n") == 1
+    assert not list((tmp_path / "aeron-archive").iterdir())
+
+
+def left(why):
+    """What an archive's conductor raises when its client is closed for good."""
+    failure = ArchiveFailure(f"the client of the media driver: {why}")
+    failure.__cause__ = why
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (left(ConductorServiceTimeoutError("no turn for 11 s")), GAVE_UP_EXIT_CODE),
+        (left(DriverTimeoutError("no heartbeat for 10 s")), GAVE_UP_EXIT_CODE),
+        (DriverTimeoutError("no heartbeat for 10 s"), GAVE_UP_EXIT_CODE),
+        (left(BroadcastLappedError("the driver said too much")), 2),
+        (OSError("a disk broke"), 2),
+    ],
+)
+def test_one_that_cannot_go_on_says_whether_it_was_left(run, monkeypatch, failure, expected):
+    archive = MagicMock(failure=failure)
+    monkeypatch.setattr(running, "Archive", lambda settings: nullcontext(archive))
+    code, _, err = run(*CHANNELS)
+    assert code == expected
+    assert err.endswith(f"the archive cannot go on: {failure}\n")
+
+
+def test_its_settings_are_listed(run):
+    code, out, err = run("--settings")
+    assert (code, err) == (0, "")
+    assert "aeron.archive.segment.file.length\n" in out

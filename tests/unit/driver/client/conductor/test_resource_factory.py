@@ -1,0 +1,167 @@
+"""Adding without waiting, adding for asyncio, and what is left of what nobody waits for."""
+
+import asyncio
+
+import pytest
+
+from tests.unit.driver.client.invoked_client import world
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM
+from windtunnel.driver.client.asynchronous import AsyncPublication, AsyncSubscription
+from windtunnel.driver.client.errors import ClientError, CommandTimeoutError, RegistrationError
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.publication import ExclusivePublicationReady
+
+BAD_CHANNEL = "aeron:udp?endpoint=nowhere"
+
+
+@pytest.fixture
+def both_ends(tmp_path, monkeypatch):
+    with world(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def test_what_was_asked_for_is_there_after_the_drivers_turn(both_ends):
+    client = both_ends.connect()
+    pairs = [
+        (client.async_add_publication(CHANNEL, STREAM), client.get_publication),
+        (client.async_add_exclusive_publication(CHANNEL, STREAM), client.get_exclusive_publication),
+        (client.async_add_subscription(CHANNEL, STREAM), client.get_subscription),
+        (client.async_add_counter(1001, b"key", "label"), client.get_counter),
+        (client.async_add_static_counter(1001, 77, b"key", "label"), client.get_counter),
+    ]
+    assert client.has_active_commands
+    for asked, look in pairs:
+        assert client.is_command_active(asked)
+        assert look(asked) is None
+    both_ends.both()
+    for asked, look in pairs:
+        assert not client.is_command_active(asked)
+        found = look(asked)
+        assert found is not None
+        assert look(asked) is found
+    assert not client.has_active_commands
+
+
+def test_an_id_that_means_nothing_here_is_an_error(both_ends):
+    client = both_ends.connect()
+    counter = client.add_counter(1001)
+    with pytest.raises(ClientError, match="no publication 12345"):
+        client.get_publication(12345)
+    with pytest.raises(ClientError, match="no subscription"):
+        client.get_subscription(counter.registration_id)
+    assert client.get_counter(counter.registration_id) is counter
+
+
+def test_a_refusal_is_raised_once_by_who_looks(both_ends):
+    client = both_ends.connect()
+    asked = client.async_add_publication(BAD_CHANNEL, STREAM)
+    both_ends.both()
+    with pytest.raises(RegistrationError) as refusal:
+        client.get_publication(asked)
+    assert refusal.value.code == ErrorCode.INVALID_CHANNEL
+    assert refusal.value.correlation_id == asked
+    with pytest.raises(ClientError, match=f"no publication {asked}"):
+        client.get_publication(asked)
+
+
+def test_what_comes_too_late_is_given_back(both_ends, monkeypatch):
+    client = both_ends.connect(driver_timeout_ms=2_000)
+    asked = client.async_add_publication(CHANNEL, STREAM)
+    for _ in range(21):
+        # The driver shows that it lives, and answers nothing.
+        both_ends.driver.clock.advance(100 * MS)
+        both_ends.driver.cnc.set_ready(both_ends.driver.clock.now_ms())
+        client.invoke()
+    with pytest.raises(CommandTimeoutError) as timeout:
+        client.get_publication(asked)
+    assert timeout.value.code == 1000
+    both_ends.both(50)
+    said = [item for item in both_ends.driver.take() if getattr(item, "correlation_id", 0) == asked]
+    assert said
+    both_ends.driver.run_for(9 * SECOND, 100 * MS)
+    assert both_ends.driver.logs() == []
+
+
+def test_what_was_abandoned_is_closed_here_and_at_the_driver(both_ends):
+    client = both_ends.connect()
+    early = client.async_add_exclusive_publication(CHANNEL, STREAM)
+    client.abandon(early)
+    made = client.add_exclusive_publication(CHANNEL, STREAM + 1)
+    client.abandon(made.registration_id)
+    assert made.is_closed
+    both_ends.both(20)
+    said = both_ends.driver.take()
+    assert [item for item in said if isinstance(item, ExclusivePublicationReady)]
+    for _ in range(200):
+        both_ends.both(1, 50 * MS)
+    assert both_ends.driver.logs() == []
+
+
+def test_next_session_ids_differ(both_ends):
+    client = both_ends.connect()
+    assert client.next_session_id(STREAM) != client.next_session_id(STREAM)
+
+
+def test_a_static_counter_is_found_again_and_outlives_its_client(both_ends):
+    first, second = both_ends.connect(), both_ends.connect()
+    made = first.add_static_counter(1001, 77, b"key", "label")
+    made.set(5)
+    made.close()
+    first.close()
+    both_ends.driver.run_for(2 * SECOND)
+    found = second.add_static_counter(1001, 77, b"", "other")
+    assert (found.counter_id, found.get(), found.label) == (made.counter_id, 5, "label")
+    assert found.registration_id == 77
+
+
+@pytest.mark.parametrize(("key", "label"), [(bytes(113), ""), (b"", "l" * 381)])
+def test_a_key_or_label_that_does_not_fit_is_refused(both_ends, key, label):
+    client = both_ends.connect()
+    with pytest.raises(ValueError, match="may have at most"):
+        client.add_counter(1001, key, label)
+    with pytest.raises(ValueError, match="may have at most"):
+        client.add_static_counter(1001, 7, key, label)
+    assert client.add_counter(1001, bytes(112), "l" * 380).label == "l" * 380
+
+
+def test_the_counters_of_the_driver_are_in_view(both_ends):
+    client = both_ends.connect()
+    counter = client.add_counter(1001, b"key", "mine")
+    counter.set(42)
+    (seen,) = [item for item in client.counters if item.type_id == 1001]
+    assert (seen.value, seen.label, seen.owner_id) == (42, "mine", client.client_id)
+
+
+async def test_adding_for_asyncio(both_ends):
+    client = both_ends.connect()
+
+    async def turns():
+        while True:
+            both_ends.both(1)
+            await asyncio.sleep(0)
+
+    driving = asyncio.create_task(turns())
+    publication = await client.publication(CHANNEL, STREAM)
+    exclusive = await client.exclusive_publication(CHANNEL, STREAM)
+    subscription = await client.subscription(CHANNEL, STREAM)
+    counter = await client.counter(1001, b"", "label")
+    with pytest.raises(RegistrationError):
+        await client.publication(BAD_CHANNEL, STREAM)
+    driving.cancel()
+    assert isinstance(publication, AsyncPublication)
+    assert exclusive.publication.is_exclusive
+    assert isinstance(subscription, AsyncSubscription)
+    assert counter.label == "label"
+
+
+async def test_a_cancelled_await_leaves_nothing_behind(both_ends):
+    client = both_ends.connect()
+    waiting = asyncio.create_task(client.exclusive_publication(CHANNEL, STREAM))
+    await asyncio.sleep(0.001)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    for _ in range(200):
+        both_ends.both(1, 50 * MS)
+    assert both_ends.driver.logs() == []
+    assert not client.has_active_commands

@@ -1,0 +1,193 @@
+"""Fragments become messages; what lost a fragment is dropped whole and nothing else is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.naive import assembly as naive
+from windtunnel.driver.client.image import assembler as assemblers
+from windtunnel.driver.client.image.assembler import (
+    ControlledFragmentAssembler,
+    FragmentAssembler,
+    ImageControlledFragmentAssembler,
+    ImageFragmentAssembler,
+)
+from windtunnel.driver.client.image.header import BEGIN, END, UNFRAGMENTED, Action, Header
+
+STREAM_ID, TERM_ID, DATA_TYPE = 1001, 7, 1
+
+
+def header_of(flags, session_id, position, begin=0, reserved_value=0):
+    row = (0, 0, DATA_TYPE, flags, reserved_value, session_id, STREAM_ID, TERM_ID, begin, position)
+    return Header(None, row)
+
+
+class Assembled:
+    """An assembler, what it handed out, and the position of each session's stream."""
+
+    def __init__(self, kind=FragmentAssembler, answers=()):
+        self.messages, self.headers, self._at = [], [], {}
+        self._answers = list(answers)
+        self.assembler = kind(self._on_message)
+
+    def _on_message(self, payload, header):
+        self.messages.append(bytes(payload))
+        self.headers.append(header)
+        return self._answers.pop(0) if self._answers else None
+
+    def give(self, payload, flags, session_id=1, *, is_lost=False, reserved_value=0):
+        begin = self._at.get(session_id, 0)
+        end = begin + (len(payload) + 32 + 31) // 32 * 32
+        self._at[session_id] = end
+        if is_lost:
+            return None
+        header = header_of(flags, session_id, end, begin, reserved_value)
+        answer = self.assembler(memoryview(payload), header)
+        if answer == Action.ABORT:
+            self._at[session_id] = begin
+        return answer
+
+
+def flags_of(index, count):
+    return (BEGIN if index == 0 else 0) | (END if index == count - 1 else 0)
+
+
+@pytest.mark.parametrize("kind", [FragmentAssembler, ControlledFragmentAssembler])
+def test_a_message_in_one_fragment_is_handed_on_without_a_copy(kind):
+    seen = []
+    payload, header = memoryview(b"whole"), header_of(UNFRAGMENTED, 1, 64)
+    kind(lambda *given: seen.append(given))(payload, header)
+    assert seen[0][0] is payload
+    assert seen[0][1] is header
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        FragmentAssembler,
+        ControlledFragmentAssembler,
+        ImageFragmentAssembler,
+        ImageControlledFragmentAssembler,
+    ],
+)
+def test_fragments_are_joined_and_the_header_tells_of_the_whole(kind):
+    made = Assembled(kind)
+    made.give(b"before", UNFRAGMENTED)
+    made.give(b"ab", BEGIN, reserved_value=5)
+    made.give(b"cd", 0, reserved_value=6)
+    assert made.messages == [b"before"]
+    made.give(b"e", END, reserved_value=7)
+    assert made.messages[1:] == [b"abcde"]
+    whole = made.headers[1]
+    assert (whole.flags, whole.term_offset, whole.reserved_value) == (UNFRAGMENTED, 64, 5)
+    assert (whole.position, whole.session_id, whole.stream_id) == (4 * 64, 1, STREAM_ID)
+
+
+def test_a_message_that_lost_its_middle_is_dropped_whole():
+    made = Assembled()
+    made.give(b"ab", BEGIN)
+    made.give(b"cd", 0, is_lost=True)
+    made.give(b"ef", 0)
+    made.give(b"g", END)
+    made.give(b"next", UNFRAGMENTED)
+    assert made.messages == [b"next"]
+
+
+def test_a_message_that_lost_its_begin_is_dropped_whole():
+    made = Assembled()
+    made.give(b"ab", BEGIN, is_lost=True)
+    made.give(b"c", END)
+    made.give(b"d", BEGIN)
+    made.give(b"e", END)
+    assert made.messages == [b"de"]
+
+
+def test_a_message_that_lost_its_end_makes_room_for_the_next():
+    made = Assembled()
+    made.give(b"ab", BEGIN)
+    made.give(b"c", END, is_lost=True)
+    made.give(b"d", BEGIN)
+    made.give(b"e", END)
+    assert made.messages == [b"de"]
+
+
+def test_the_end_of_another_message_does_not_complete_one():
+    made = Assembled()
+    made.give(b"ab", BEGIN)
+    made.give(b"c", END, is_lost=True)
+    made.give(b"d", BEGIN, is_lost=True)
+    made.give(b"e", END)
+    assert made.messages == []
+
+
+def test_a_message_that_grows_beyond_what_a_stream_can_carry_is_dropped(monkeypatch):
+    monkeypatch.setattr(assemblers, "MESSAGE_LENGTH_MAX", 100)
+    made = Assembled()
+    for size, expected in ((50, [100]), (51, [100])):
+        made.give(bytes(50), BEGIN)
+        made.give(bytes(size), END)
+        assert [len(message) for message in made.messages] == expected
+
+
+def test_sessions_do_not_mix():
+    made = Assembled()
+    made.give(b"a", BEGIN, session_id=1)
+    made.give(b"x", BEGIN, session_id=2)
+    made.give(b"b", END, session_id=1)
+    made.give(b"y", END, session_id=2)
+    assert made.messages == [b"ab", b"xy"]
+
+
+@pytest.mark.parametrize("kind", [FragmentAssembler, ImageFragmentAssembler])
+def test_what_a_gone_session_had_begun_is_forgotten(kind):
+    made = Assembled(kind)
+    made.give(b"a", BEGIN)
+    made.assembler.forget(1)
+    made.assembler.forget(2)
+    made.give(b"b", END)
+    made.give(b"c", BEGIN)
+    made.assembler.clear()
+    made.give(b"d", END)
+    assert made.messages == []
+
+
+def test_an_aborted_message_is_handed_over_again_with_its_last_fragment():
+    made = Assembled(ControlledFragmentAssembler, [Action.ABORT, Action.ABORT, Action.COMMIT])
+    assert made.give(b"ab", BEGIN) == Action.CONTINUE
+    assert made.give(b"cd", 0) == Action.CONTINUE
+    answers = [made.give(b"ef", END) for _ in range(3)]
+    assert answers == [Action.ABORT, Action.ABORT, Action.COMMIT]
+    assert made.messages == [b"abcdef"] * 3
+    made.give(b"gh", END)
+    assert made.messages == [b"abcdef"] * 3
+
+
+def test_a_handler_may_keep_the_view_of_an_aborted_message():
+    kept = []
+
+    def handler(payload, header):
+        kept.append(payload)
+        return Action.ABORT if len(kept) == 1 else Action.CONTINUE
+
+    assembler = ControlledFragmentAssembler(handler)
+    assembler(memoryview(b"ab"), header_of(BEGIN, 1, 64))
+    for _ in range(2):
+        assembler(memoryview(b"cd"), header_of(END, 1, 128, 64))
+    assert [bytes(view) for view in kept] == [b"abcd", b"abcd"]
+
+
+@given(
+    st.lists(st.lists(st.binary(min_size=0, max_size=70), min_size=1, max_size=5), max_size=12),
+    st.data(),
+)
+def test_exactly_the_messages_that_lost_nothing_come_out(messages, data):
+    places = [(m, f) for m, fragments in enumerate(messages) for f in range(len(fragments))]
+    lost = data.draw(st.sets(st.sampled_from(places)) if places else st.just(set()))
+    plain, controlled = Assembled(), Assembled(ControlledFragmentAssembler)
+    for number, index in places:
+        fragments = messages[number]
+        flags = flags_of(index, len(fragments))
+        for made in (plain, controlled):
+            made.give(fragments[index], flags, is_lost=(number, index) in lost)
+    assert plain.messages == naive.whole_messages(messages, set(places) - lost)
+    assert controlled.messages == plain.messages

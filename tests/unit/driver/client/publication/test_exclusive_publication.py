@@ -1,0 +1,78 @@
+"""What only a stream's single writer can do: padding, blocks, taking the stream back."""
+
+import numpy as np
+import pytest
+
+from tests.unit.driver.client.own_stream import TERM_LENGTH, OwnStream
+from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
+from windtunnel.driver.logbuffer import publication_result as result
+
+
+@pytest.fixture
+def stream(tmp_path):
+    return OwnStream(tmp_path)
+
+
+def read(stream):
+    seen = []
+    while stream.image.poll(lambda payload, header: seen.append(bytes(payload))):
+        pass
+    return seen
+
+
+def test_padding_is_passed_over(stream):
+    assert isinstance(stream.publication, ExclusivePublication)
+    stream.write(b"before")
+    assert stream.publication.append_padding(100) == 64 + 160
+    stream.write(b"after")
+    assert read(stream) == [b"before", b"after"]
+
+
+def test_padding_beyond_the_longest_message_is_an_error(stream):
+    assert stream.publication.append_padding(TERM_LENGTH // 8 + 1) == result.ERROR
+    assert stream.publication.append_padding(-1) == result.ERROR
+    assert stream.publication.append_padding(TERM_LENGTH // 8) > 0
+
+
+def test_padding_waits_for_room(stream):
+    stream.limit_to(0)
+    assert stream.publication.append_padding(1) == result.BACK_PRESSURED
+
+
+def test_a_block_is_what_another_log_held_at_this_place(tmp_path, stream):
+    (tmp_path / "copy").mkdir()
+    copy = OwnStream(tmp_path / "copy")
+    end = stream.write(b"one", bytes(5_000), b"two")
+    log = stream.mapped.log
+    assert copy.publication.offer_block(log[:64]) == 64
+    assert copy.publication.offer_block(memoryview(log), 64, end - 64) == end
+    assert read(copy) == read(stream)
+    assert np.array_equal(copy.mapped.log[:end], log[:end])
+    assert copy.publication.position == end
+
+
+@pytest.mark.parametrize("field", [8, 12, 16, 20])
+def test_a_block_of_another_place_or_stream_is_an_error(tmp_path, stream, field):
+    stream.write(b"one")
+    (tmp_path / "copy").mkdir()
+    copy = OwnStream(tmp_path / "copy")
+    frames = stream.mapped.log[:64].copy()
+    frames[field] ^= 32
+    assert copy.publication.offer_block(frames) == result.ERROR
+    assert copy.publication.offer_block(stream.mapped.log, 0, 63) == result.ERROR
+    assert copy.publication.offer_block(stream.mapped.log, -1) == result.ERROR
+    assert copy.publication.position == 0
+
+
+@pytest.mark.parametrize("order", ["revoke", "revoke_on_close", "close"])
+def test_the_driver_is_told_whether_the_stream_is_taken_back(stream, order):
+    getattr(stream.publication, order)()
+    stream.publication.close()
+    assert stream.conductor.released == [(stream.publication, order != "close")]
+    assert stream.publication.is_closed
+
+
+def test_a_closed_publication_answers_closed(stream):
+    stream.publication.close()
+    assert stream.publication.append_padding(1) == result.CLOSED
+    assert stream.publication.offer_block(bytes(32)) == result.CLOSED

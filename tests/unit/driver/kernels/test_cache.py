@@ -1,0 +1,209 @@
+"""Compiled kernels are stored once, never served stale, and refused where others can write."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.stand_ins.kept_builds import Kept
+from windtunnel.driver.kernels import cache
+from windtunnel.driver.kernels.cache import KernelCacheError, require_trusted
+from windtunnel.driver.kernels.sources import FILE_NAME, SOURCE_ROOT
+
+CALLEE = """
+from windtunnel.driver.kernels.jit import kernel
+FACTOR = {factor}
+@kernel
+def scaled(value):
+    return value * FACTOR
+"""
+CALLER = """
+from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver import callee
+@kernel
+def twice(value):
+    return callee.scaled(value) + callee.scaled(value)
+"""
+TWINS = """
+from windtunnel.driver.kernels.jit import kernel
+def made(sign):
+    if sign > 0:
+        @kernel
+        def f(x):
+            return x + 1
+    else:
+        @kernel
+        def f(x):
+            return x + 2
+    return f
+print(made(1)(0), made(-1)(0))
+"""
+TWICE_SEVEN = "from windtunnel.driver.caller import twice; print(twice(7))"
+COMPILE_FIRST = """
+from windtunnel.driver.kernels.jit import compile_for
+from windtunnel.driver.caller import twice
+compile_for(twice, (0,))
+called, misses = twice(7), sum(twice.stats.cache_misses.values())
+print(called, len(twice.signatures), misses, sum(twice.stats.cache_hits.values()))
+"""
+Run = Callable[..., tuple[str, dict[Path, int]]]
+
+
+def make_tree(tree: Path) -> Path:
+    """A package `windtunnel` with two kernels, one of which calls the other."""
+    driver = tree / "windtunnel" / "driver"
+    shutil.copytree(SOURCE_ROOT / "driver" / "kernels", driver / "kernels")
+    (driver / "__init__.py").write_text("")
+    (driver / "callee.py").write_text(CALLEE.format(factor=3))
+    (driver / "caller.py").write_text(CALLER)
+    (driver / "twins.py").write_text(TWINS)
+    return driver
+
+
+@pytest.fixture
+def driver(tmp_path):
+    return make_tree(tmp_path / "one")
+
+
+@pytest.fixture
+def run(tmp_path) -> Run:
+    kernels = tmp_path / "cache"
+
+    def run(driver: Path, program: str = TWICE_SEVEN, **more: str) -> tuple[str, dict[Path, int]]:
+        environment = {key: value for key, value in os.environ.items() if "NUMBA" not in key}
+        # Python would serve stale bytecode of a file that changes within a second at one length.
+        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(driver.parents[1])}
+        environment |= {cache.CACHE_VARIABLE: str(kernels), **more}
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        built = {path: path.stat().st_mtime_ns for path in kernels.rglob("*.nb?")}
+        return done.stdout.strip() or done.stderr.strip().splitlines()[-1], built
+
+    return run
+
+
+def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(driver, run, tmp_path):
+    first, built = run(driver)
+    assert first == "42"
+    assert built
+    assert {path.parent / cache.LOCK_FILE for path in built} == set(
+        (tmp_path / "cache").rglob(cache.LOCK_FILE)
+    )
+    assert run(driver) == (first, built)
+    (driver / "callee.py").write_text(CALLEE.format(factor=4))
+    changed, rebuilt = run(driver)
+    assert changed == "56"
+    assert built.items() < rebuilt.items()
+
+
+def test_comments_docstrings_and_another_checkout_compile_nothing(driver, run, tmp_path):
+    _, built = run(driver)
+    callee = driver / "callee.py"
+    callee.write_text('"""A factor."""\n\n# and why\n' + callee.read_text())
+    assert run(driver) == ("42", built)
+    assert run(make_tree(tmp_path / "two")) == ("42", built)
+
+
+def test_two_kernels_of_one_name_in_one_module_are_told_apart(driver, run):
+    program = "import windtunnel.driver.twins"
+    assert run(driver, program)[0] == "1 2"
+    assert run(driver, program)[0] == "1 2"
+
+
+def test_a_kernel_can_be_compiled_before_it_is_called(driver, run):
+    answer, built = run(driver, COMPILE_FIRST)
+    assert answer == "42 1 1 0"
+    assert run(driver, COMPILE_FIRST) == ("42 1 0 1", built)
+
+
+def test_a_bounds_checked_build_has_a_directory_of_its_own(monkeypatch):
+    file = Path(cache.__file__)
+    monkeypatch.delenv("NUMBA_BOUNDSCHECK", raising=False)
+    before = cache.directory_name(file, "m")
+    assert cache.directory_name(file, "n") != before
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    assert cache.directory_name(file, "m") != before
+
+
+def test_without_compiling_kernels_are_plain_python(driver, run, tmp_path):
+    assert run(driver, NUMBA_DISABLE_JIT="1") == ("42", {})
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_what_is_damaged_is_compiled_again(driver, run, kind):
+    _, built = run(driver)
+    for path in (item for item in built if item.suffix == f".{kind}"):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert run(driver)[0] == "42"
+
+
+def test_a_build_for_a_type_that_no_longer_exists_is_compiled_again(driver, run):
+    _, built = run(driver)
+    for path in (item for item in built if item.suffix == ".nbi"):
+        content = path.read_bytes()
+        assert b"numba.core.types" in content
+        path.write_bytes(content.replace(b"numba.core.types", b"numba.gone.types"))
+    assert run(driver)[0] == "42"
+
+
+def test_processes_save_one_at_a_time(tmp_path):
+    kept = Kept(tmp_path, cache.LOCK_FILE)
+    cache.save_one_at_a_time(kept)
+    kept.save("key", "data")
+    kept.save("key", "data")
+    assert kept.could_others == [False, False]
+
+
+def test_the_root_is_chosen_by_the_environment(monkeypatch):
+    monkeypatch.setenv(cache.CACHE_VARIABLE, "/somewhere/else")
+    assert cache.cache_root() == Path("/somewhere/else")
+    monkeypatch.delenv(cache.CACHE_VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert cache.cache_root() == Path("/cache/windtunnel/kernels")
+
+
+# ---- compiled kernels are code ----
+
+
+def test_directories_are_created_for_this_user_alone(driver, run, tmp_path):
+    run(driver)
+    folders = [tmp_path / "cache", *(each for each in (tmp_path / "cache").iterdir())]
+    modes = {each.stat().st_mode & 0o777 for each in folders if each.is_dir()}
+    assert modes == {0o700}
+    assert (tmp_path / "cache" / FILE_NAME).is_file()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o702, 0o1777])
+def test_a_cache_that_others_can_write_to_is_refused(driver, run, tmp_path, mode):
+    run(driver)
+    (tmp_path / "cache").chmod(mode)
+    answer, _ = run(driver)
+    assert "KernelCacheError" in answer
+    assert f"found owner {os.geteuid()} and mode {mode:04o}" in answer
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o755])
+def test_a_cache_that_others_can_only_read_is_used(tmp_path, mode):
+    tmp_path.chmod(mode)
+    require_trusted.cache_clear()
+    require_trusted(tmp_path)
+
+
+def test_a_cache_of_another_user_is_refused(tmp_path, monkeypatch):
+    require_trusted.cache_clear()
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    if tmp_path.stat().st_uid == 0:
+        os.chown(tmp_path, 12345, 12345)
+    with pytest.raises(KernelCacheError, match="found owner"):
+        require_trusted(tmp_path)
+
+
+def test_a_cache_that_is_not_there_yet_is_trusted(tmp_path):
+    require_trusted(tmp_path / "none")

@@ -1,0 +1,296 @@
+"""IPC publications, spies and local destinations: who is linked when, and who is told what."""
+
+import pytest
+
+from tests.naive import wire
+from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, STREAM, TO_PEER, lab
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.image import AvailableImage, RejectImage, UnavailableImage
+from windtunnel.driver.command.publication import (
+    AddExclusivePublication,
+    AddPublication,
+    ExclusivePublicationReady,
+    PublicationReady,
+    RemovePublication,
+)
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
+from windtunnel.driver.command.subscription import (
+    AddSubscription,
+    RemoveSubscription,
+    SubscriptionReady,
+)
+from windtunnel.driver.logbuffer import descriptor, frame
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.wire.frame_type import PAD
+
+IPC = "aeron:ipc?term-length=64k"
+SPY = "aeron-spy:" + TO_PEER
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with lab(tmp_path / "aeron") as opened:
+        opened.client = opened.next_id()
+        opened.keeps_alive = True
+        yield opened
+
+
+def kinds(said):
+    return [type(item) for item in said]
+
+
+def test_an_ipc_publication_has_two_counters_and_no_channel(driver):
+    registration_id, said = driver.add(AddPublication, "aeron:ipc?alias=a")
+    (ready,) = said
+    assert ready.channel_status_counter_id == -1
+    found = driver.made()
+    identity = f"{registration_id} {ready.session_id} {STREAM} aeron:ipc?alias=a"
+    assert [item.label for item in found] == [
+        f"pub-pos (concurrent): {identity}",
+        f"pub-lmt: {identity}",
+    ]
+    log = driver.open_log(ready.log_file_name)
+    assert log.term_length == 64 << 20
+    assert log.type == descriptor.CONCURRENT_PUBLICATION
+
+
+@pytest.mark.parametrize("publication_first", [True, False])
+def test_an_ipc_subscription_and_a_publication_find_each_other(driver, publication_first):
+    order = [(AddPublication, IPC), (AddSubscription, "aeron:ipc")]
+    if not publication_first:
+        order.reverse()
+    (first_id, first), (second_id, second) = (driver.add(*item) for item in order)
+    assert len(first) == 1
+    publication_id = first_id if publication_first else second_id
+    subscription_id = second_id if publication_first else first_id
+    ready, available = second
+    assert isinstance(ready, SubscriptionReady if publication_first else PublicationReady)
+    assert isinstance(available, AvailableImage)
+    assert available.correlation_id == publication_id
+    assert available.subscription_registration_id == subscription_id
+    assert available.source_identity == "aeron:ipc"
+    position = driver.counters.read(available.subscriber_position_id)
+    assert position.label.endswith(f"{STREAM} aeron:ipc @0")
+    assert position.reference_id == publication_id
+
+
+def test_an_ipc_subscription_hears_only_its_stream_and_session(driver):
+    driver.add(AddPublication, IPC + "|session-id=7")
+    _, said = driver.add(AddSubscription, "aeron:ipc?session-id=8")
+    assert kinds(said) == [SubscriptionReady]
+    _, said = driver.add(AddSubscription, "aeron:ipc", STREAM + 1)
+    assert kinds(said) == [SubscriptionReady]
+    _, said = driver.add(AddSubscription, "aeron:ipc?session-id=7")
+    assert kinds(said) == [SubscriptionReady, AvailableImage]
+
+
+def test_publishers_are_connected_while_somebody_reads(driver):
+    _, (ready,) = driver.add(AddPublication, IPC)
+    log = driver.open_log(ready.log_file_name)
+    assert driver.value(ready.limit_counter_id) == 0
+    assert not descriptor.is_connected_acquire(log.log, log.meta_at)
+    subscription, _ = driver.add(AddSubscription, "aeron:ipc")
+    driver.turn()
+    assert descriptor.is_connected_acquire(log.log, log.meta_at)
+    assert driver.value(ready.limit_counter_id) == 32 * 1024
+    driver.ask(RemoveSubscription(driver.client, driver.next_id(), subscription))
+    assert not descriptor.is_connected_acquire(log.log, log.meta_at)
+    assert driver.value(ready.limit_counter_id) == 0
+
+
+def test_ipc_readers_are_told_when_they_have_read_all(driver):
+    publication, (ready,) = driver.add(AddExclusivePublication, IPC)
+    log = driver.open_log(ready.log_file_name)
+    _, (_, available) = driver.add(AddSubscription, "aeron:ipc")
+    driver.turn()
+    produced = driver.publish(log, 1024)
+    said = driver.ask(RemovePublication(driver.client, driver.next_id(), publication))
+    assert kinds(said) == [OperationSuccess]
+    assert descriptor.end_of_stream_position_acquire(log.log, log.meta_at) == produced
+    assert driver.value(ready.limit_counter_id) == produced
+    driver.run_for(3 * SECOND)
+    assert driver.take() == [], "nothing is over while something is unread"
+    driver.set_value(available.subscriber_position_id, produced)
+    driver.run_for(2 * SECOND)
+    assert kinds(driver.take()) == [UnavailableImage]
+    driver.run_for(2 * SECOND)
+    assert driver.logs() == []
+
+
+def test_a_concurrent_ipc_publication_is_shared(driver):
+    first, (ready,) = driver.add(AddPublication, IPC)
+    second, (again,) = driver.add(AddPublication, IPC)
+    assert again.registration_id == first
+    assert again.correlation_id == second
+    assert again.log_file_name == ready.log_file_name
+    _, (own,) = driver.add(AddExclusivePublication, IPC)
+    assert isinstance(own, ExclusivePublicationReady)
+    assert own.log_file_name != ready.log_file_name
+    _, said = driver.add(AddExclusivePublication, f"{IPC}|session-id={own.session_id}")
+    assert said[0].error_code == ErrorCode.INVALID_CHANNEL
+
+
+@pytest.mark.parametrize("channel", [IPC, TO_PEER])
+def test_a_revoked_publication_ends_at_once(driver, channel):
+    reader = "aeron:ipc" if channel == IPC else SPY
+    publication, (ready,) = driver.add(AddPublication, channel)
+    driver.add(AddSubscription, reader)
+    driver.turn()
+    log = driver.open_log(ready.log_file_name)
+    driver.publish(log, 1024)
+    said = driver.ask(RemovePublication(driver.client, driver.next_id(), publication, revoke=True))
+    assert kinds(said) == [OperationSuccess]
+    assert descriptor.is_publication_revoked(log.log, log.meta_at)
+    driver.run_for(SECOND + 100 * MS)
+    assert kinds(driver.take()) == [UnavailableImage]
+    assert driver.value(system_counters.PUBLICATIONS_REVOKED) == 1
+    driver.run_for(7 * SECOND)
+    assert driver.logs() == []
+
+
+@pytest.mark.parametrize("publication_first", [True, False])
+def test_a_spy_reads_what_is_sent(driver, publication_first):
+    order = [(AddPublication, TO_PEER), (AddSubscription, SPY)]
+    if not publication_first:
+        order.reverse()
+    (first_id, _), (second_id, second) = (driver.add(*item) for item in order)
+    available = second[-1]
+    assert isinstance(available, AvailableImage)
+    assert available.correlation_id == (first_id if publication_first else second_id)
+    assert available.source_identity == "aeron:ipc"
+
+
+def test_a_spy_looks_at_one_channel_only(driver):
+    driver.add(AddPublication, TO_PEER.replace("40456", "40457"))
+    _, said = driver.add(AddSubscription, SPY)
+    assert kinds(said) == [SubscriptionReady]
+
+
+def test_spies_carry_a_stream_alone_where_they_may(driver):
+    _, (ready,) = driver.add(AddPublication, TO_PEER + "|ssc=true")
+    log = driver.open_log(ready.log_file_name)
+    subscription, (_, available) = driver.add(AddSubscription, SPY)
+    driver.turn(4)
+    assert descriptor.is_connected_acquire(log.log, log.meta_at)
+    assert driver.value(ready.limit_counter_id) == 32 * 1024
+    produced = driver.publish(log, 4096)
+    driver.set_value(available.subscriber_position_id, produced)
+    driver.turn(4)
+    assert driver.named("snd-pos").value == produced, "snd-pos follows the fastest spy"
+    driver.ask(RemoveSubscription(driver.client, driver.next_id(), subscription))
+    driver.turn(2)
+    assert not descriptor.is_connected_acquire(log.log, log.meta_at)
+
+
+def test_a_slow_spy_holds_publishers_back(driver):
+    _, (ready,) = driver.add(AddPublication, TO_PEER + "|ssc=true")
+    log = driver.open_log(ready.log_file_name)
+    _, (_, fast) = driver.add(AddSubscription, SPY)
+    driver.add(AddSubscription, SPY)
+    driver.turn(2)
+    produced = driver.publish(log, 8192)
+    driver.set_value(fast.subscriber_position_id, produced)
+    driver.turn(4)
+    assert driver.value(ready.limit_counter_id) == 32 * 1024
+
+
+@pytest.mark.parametrize(("rejoin", "returns"), [("true", True), ("false", False)])
+def test_an_untethered_reader_that_falls_behind_is_left_behind(driver, rejoin, returns):
+    timeouts = (
+        "|untethered-window-limit-timeout=2s|untethered-linger-timeout=3s"
+        "|untethered-resting-timeout=4s"
+    )
+    _, (ready,) = driver.add(AddExclusivePublication, IPC + timeouts)
+    log = driver.open_log(ready.log_file_name)
+    _, (_, fast) = driver.add(AddSubscription, "aeron:ipc")
+    _, (_, slow) = driver.add(AddSubscription, f"aeron:ipc?tether=false|rejoin={rejoin}")
+    driver.turn()
+    produced = driver.publish(log, 32 * 1024)
+    driver.set_value(fast.subscriber_position_id, produced)
+    driver.run_for(2 * SECOND)
+    assert driver.take() == []
+    driver.run_for(2 * SECOND)
+    (gone,) = driver.take()
+    assert gone.subscription_registration_id == slow.subscription_registration_id
+    assert driver.value(ready.limit_counter_id) == 32 * 1024, "a lingering reader holds back"
+    driver.run_for(4 * SECOND)
+    assert driver.value(ready.limit_counter_id) == produced + 32 * 1024
+    assert (driver.counters.read(slow.subscriber_position_id) is not None) == returns
+    driver.run_for(6 * SECOND)
+    said = driver.take()
+    assert kinds(said) == [AvailableImage] * returns
+    if returns:
+        assert said[0].subscriber_position_id == slow.subscriber_position_id
+        assert driver.value(slow.subscriber_position_id) == produced
+
+
+def test_a_claim_that_is_never_committed_is_padded(driver):
+    _, (ready,) = driver.add(AddPublication, IPC)
+    log = driver.open_log(ready.log_file_name)
+    driver.add(AddSubscription, "aeron:ipc")
+    driver.turn()
+    driver.claim(log, 96)
+    driver.run_for(15 * SECOND)
+    assert driver.value(system_counters.UNBLOCKED_PUBLICATIONS) == 0
+    driver.run_for(3 * SECOND)
+    assert driver.value(system_counters.UNBLOCKED_PUBLICATIONS) == 1
+    assert frame.frame_length_acquire(log.log, 0) == 96
+    assert frame.frame_type(log.log, 0) == PAD
+
+
+def test_a_command_that_is_never_committed_is_passed_over(driver):
+    driver.claim_command(40)
+    correlation_id = driver.next_id()
+    said = driver.ask(AddSubscription(driver.client, correlation_id, STREAM, "aeron:ipc"))
+    assert said == []
+    driver.run_for(12 * SECOND)
+    assert driver.value(system_counters.UNBLOCKED_COMMANDS) == 1
+    assert SubscriptionReady(correlation_id, -1) in driver.take()
+
+
+def test_an_unknown_publication_cannot_be_removed(driver):
+    said = driver.ask(RemovePublication(driver.client, driver.next_id(), 99))
+    assert [type(item) for item in said] == [ErrorResponse]
+    assert said[0].error_code == ErrorCode.UNKNOWN_PUBLICATION
+
+
+def test_a_reader_that_no_counter_is_left_for_goes_without_the_stream(driver):
+    """The cool-down ends in the timer, where nobody can be refused."""
+    publication, (ready,) = driver.add(AddPublication, IPC)
+    driver.add(AddSubscription, "aeron:ipc")
+    driver.ask(RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted"))
+    manager = driver.driver.conductor.resources.user_counters._manager
+    capacity, manager.capacity = manager.capacity, 0
+    manager._resting.clear()
+    errors = driver.value(system_counters.ERRORS)
+    driver.run_for(12 * SECOND)
+    assert driver.take() == []
+    assert driver.value(system_counters.ERRORS) == errors + 1
+    log = driver.open_log(ready.log_file_name)
+    assert not descriptor.is_connected_acquire(log.log, log.meta_at)
+    manager.capacity = capacity
+    assert kinds(driver.add(AddSubscription, "aeron:ipc")[1]) == [
+        SubscriptionReady,
+        AvailableImage,
+    ]
+
+
+def test_a_revoked_stream_is_connected_no_more_for_those_who_share_it(driver):
+    publication, _ = driver.add(AddPublication, TO_PEER + "|ssc=true")
+    _, (ready,) = driver.add(AddPublication, TO_PEER + "|ssc=true")
+    driver.add(AddSubscription, SPY)
+    log = driver.open_log(ready.log_file_name)
+    status = wire.pack(
+        "status_message", 36, 0, 0, wire.SM, ready.session_id, STREAM, log.initial_term_id, 0,
+        4096, 5,
+    )  # fmt: skip
+    here = driver.named("snd-local-sockaddr").label.rpartition(" ")[2]
+    host, _, port = here.rpartition(":")
+    driver.send(SocketAddress(host, int(port)), status)
+    driver.turn(4)
+    assert descriptor.is_connected_acquire(log.log, log.meta_at)
+    driver.ask(RemovePublication(driver.client, driver.next_id(), publication, revoke=True))
+    driver.run_for(1 * SECOND + 100 * MS)
+    assert driver.value(system_counters.PUBLICATIONS_REVOKED) == 1
+    assert not descriptor.is_connected_acquire(log.log, log.meta_at)

@@ -1,0 +1,21 @@
+"""Agents are woken on time, and nobody else in the process is disturbed."""
+
+import threading
+
+from windtunnel.driver.media_driver.agent import timer_slack
+
+
+def test_only_the_thread_that_asks_is_woken_on_time():
+    before = timer_slack.slack_ns()
+    assert before > timer_slack.SLACK_NS
+    seen = []
+
+    def agent():
+        timer_slack.wake_on_time()
+        seen.append(timer_slack.slack_ns())
+
+    thread = threading.Thread(target=agent)
+    thread.start()
+    thread.join()
+    assert seen == [timer_slack.SLACK_NS]
+    assert timer_slack.slack_ns() == before

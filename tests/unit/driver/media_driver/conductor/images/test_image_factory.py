@@ -1,0 +1,193 @@
+"""What a new image is born with, under a whole driver: counters, metadata, delays, stamps."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from tests.naive import wire
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, lab
+from tests.unit.driver.media_driver.receiving_rig import data, heartbeat, setup, status_of
+from windtunnel.driver.base.arith import I64_MAX
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.command.image import AvailableImage
+from windtunnel.driver.command.subscription import AddSubscription
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.settings.loss_interceptors import FixedLoss, RandomLoss
+
+HERE = SocketAddress("10.0.0.1", 20_121)
+SESSION = 4711
+MTU = 1408
+
+
+def open_lab(tmp_path, **settings):
+    return lab(
+        tmp_path / "aeron",
+        client_liveness_timeout_ns=3_600 * SECOND,
+        publication_unblock_timeout_ns=7_200 * SECOND,
+        **settings,
+    )
+
+
+def open_image(driver, more="", **fields):
+    """A subscription and a stream for it. Returns the announcement."""
+    driver.client = driver.client or driver.next_id()
+    driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL + more))
+    driver.send(HERE, setup(**fields))
+    driver.turn(4)
+    (said,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
+    return said
+
+
+def record_of(driver, said):
+    images = driver.driver._parts.receiver.images
+    (found,) = [rec for rec in images if int(rec.correlation_id) == said.correlation_id]
+    return found
+
+
+def test_counters_come_in_aerons_order(tmp_path):
+    with open_lab(tmp_path) as driver:
+        said = open_image(driver, "|cc=cubic")
+        made = [item for item in driver.living() if said.correlation_id == item.registration_id]
+        names = [item.label.split(":")[0] for item in made]
+        in_order = ("rcv-cc-cubic-rtt", "rcv-cc-cubic-wnd", "rcv-hwm", "rcv-pos", "rcv-naks-sent")
+        assert tuple(names) == in_order
+        ids = [item.counter_id for item in made]
+        assert ids == sorted(ids) == [*range(ids[0], said.subscriber_position_id)]
+        rtt, window = made[:2]
+        key = f"{said.correlation_id} {SESSION} {STREAM} {CHANNEL}|cc=cubic"
+        assert rtt.label == f"rcv-cc-cubic-rtt: {key}"
+        assert window.label == f"rcv-cc-cubic-wnd: {key}"
+        assert [(item.type_id, item.owner_id) for item in made[:2]] == [(10, -1)] * 2
+        assert (driver.value(rtt.counter_id), driver.value(window.counter_id)) == (0, 10 * MTU)
+
+
+def test_a_cubic_image_offers_ten_packets_first(tmp_path):
+    with open_lab(tmp_path) as driver:
+        open_image(driver, "|cc=cubic")
+        sent = [status_of(item) for _, item in driver.outside if item[6] == wire.SM]
+        assert {item["window"] for item in sent} == {10 * MTU}
+
+
+def test_metadata_is_what_the_subscription_and_the_system_say(tmp_path):
+    with open_lab(tmp_path) as driver:
+        said = open_image(driver, "|rcv-wnd=100k|so-rcvbuf=200k|so-sndbuf=300k|reliable=false")
+        buffers = driver.driver._parts.system_buffers
+        log = LogBuffer.map(driver.driver.context.dir / f"images/{said.correlation_id}.logbuffer")
+        fields = {
+            descriptor.RECEIVER_WINDOW_LENGTH: 100 * 1024,
+            descriptor.SOCKET_RCVBUF_LENGTH: 200 * 1024,
+            descriptor.SOCKET_SNDBUF_LENGTH: 300 * 1024,
+            descriptor.OS_DEFAULT_SOCKET_SNDBUF_LENGTH: buffers.sndbuf_length,
+            descriptor.OS_DEFAULT_SOCKET_RCVBUF_LENGTH: buffers.rcvbuf_length,
+            descriptor.OS_MAX_SOCKET_RCVBUF_LENGTH: 0,
+            descriptor.ACTIVE_TRANSPORT_COUNT: 0,
+        }
+        found = {at: int(log.log[log.meta_at + at :][:4].view(np.int32)[0]) for at in fields}
+        assert found == fields
+        assert log.log[log.meta_at + descriptor.RELIABLE] == 0
+        log.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "flags", "is_random"),
+    [
+        ("", 0, 0),
+        ("", 0x40, 1),
+        ("|group=true", 0, 1),
+        ("|group=false", 0x40, 0),
+        ("|reliable=false", 0x40, 0),
+    ],
+)
+def test_one_of_many_waits_for_a_random_time(tmp_path, more, flags, is_random):
+    with open_lab(tmp_path) as driver:
+        record = record_of(driver, open_image(driver, more, flags=flags))
+        assert record.nak_is_random == is_random
+
+
+@pytest.mark.parametrize(
+    ("more", "delays"),
+    [
+        ("", (1_000, 100_000)),
+        ("|nak-delay=5us", (5_000, 500_000)),
+        ("|nak-delay=0", (0, 0)),
+        ("|nak-delay=100000000s", (10**17, I64_MAX // 2)),
+        ("|nak-delay=9223372037s", (I64_MAX // 2, I64_MAX // 2)),
+        ("|reliable=false|nak-delay=5us", (0, 0)),
+    ],
+)
+def test_one_alone_waits_as_its_channel_says(tmp_path, more, delays):
+    with open_lab(tmp_path) as driver:
+        record = record_of(driver, open_image(driver, more))
+        assert (record.nak_delay_ns, record.nak_retry_ns) == delays
+
+
+def test_a_window_below_the_senders_mtu_is_an_error_that_may_be_tried_again(tmp_path):
+    with open_lab(tmp_path) as driver:
+        driver.client = driver.next_id()
+        channel = f"{CHANNEL}|rcv-wnd=1408"
+        driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, channel))
+        for mtu, images in ((4096, 0), (4096, 0), (1408, 1)):
+            driver.send(HERE, setup(mtu=mtu))
+            driver.turn(4)
+            found = [item for item in driver.take() if isinstance(item, AvailableImage)]
+            assert len(found) == images
+        assert driver.value(system_counters.ERRORS) == 2
+
+
+def test_too_many_sessions_of_a_stream_are_an_error(tmp_path):
+    with open_lab(tmp_path, stream_session_limit=1) as driver:
+        open_image(driver)
+        driver.send(HERE, setup(session_id=8))
+        driver.turn(4)
+        assert driver.take() == []
+        assert driver.value(system_counters.ERRORS) == 1
+        said = driver.cnc.error_log[:256].tobytes()
+        assert b"exceeded session limit, stream-id=1001" in said
+
+
+@pytest.mark.parametrize(("more", "at"), [("=reserved", 24), ("=8", 40)])
+@pytest.mark.parametrize("key", ["channel-rcv-ts-offset", "media-rcv-ts-offset"])
+def test_messages_are_stamped_where_the_channel_says(tmp_path, key, more, at):
+    with open_lab(tmp_path) as driver:
+        said = open_image(driver, f"|{key}{more}")
+        driver.send(HERE, data(0, 100))
+        driver.send(HERE, heartbeat(160))
+        driver.turn(3)
+        log = LogBuffer.map(driver.driver.context.dir / f"images/{said.correlation_id}.logbuffer")
+        (stamp,) = struct.unpack_from("<q", log.log, at)
+        assert 1_600_000_000 < stamp // SECOND < 1 << 33
+        expected = bytearray(data(0, 100))
+        expected[at : at + 8] = struct.pack("<q", stamp)
+        assert log.log[:160].tobytes() == bytes(expected)
+        log.close()
+
+
+def test_what_an_interceptor_swallows_is_repaired(tmp_path):
+    loss = FixedLoss(7, 0, 1024)
+    with open_lab(tmp_path, incoming_interceptors=("fixed-loss",), fixed_loss=loss) as driver:
+        open_image(driver)
+        for at in (0, 1024):
+            driver.send(HERE, data(at, 992))
+        driver.turn(3, 1_000_000)
+        assert driver.value(driver.named("rcv-pos").counter_id) == 0
+        assert driver.value(driver.named("rcv-hwm").counter_id) == 2048
+        assert any(item[6] == wire.NAK for _, item in driver.outside)
+        driver.send(HERE, data(0, 992))
+        driver.turn(3)
+        assert driver.value(driver.named("rcv-pos").counter_id) == 2048
+
+
+def test_an_interceptor_may_swallow_everything_of_a_kind(tmp_path):
+    loss = RandomLoss(1.0, 5, 1 << wire.SETUP)
+    with open_lab(tmp_path, incoming_interceptors=("loss",), random_loss=loss) as driver:
+        driver.client = driver.next_id()
+        driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
+        driver.send(HERE, setup())
+        driver.turn(4)
+        assert driver.take() == []
+        received = counters.get(driver.cnc.counters_values, system_counters.BYTES_RECEIVED)
+        assert received == 40

@@ -1,0 +1,87 @@
+"""A client refuses an image: what it is told, and what its publisher hears."""
+
+import pytest
+
+from tests.naive import wire
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, patient_lab
+from tests.unit.driver.media_driver.receiving_rig import data, setup
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.image import AvailableImage, RejectImage, UnavailableImage
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
+from windtunnel.driver.command.subscription import AddSubscription
+from windtunnel.driver.media_driver.agent import system_counters
+
+HERE = SocketAddress("10.0.0.1", 20_121)
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with patient_lab(tmp_path / "aeron") as opened:
+        opened.ask(AddSubscription(opened.client, opened.next_id(), STREAM, CHANNEL))
+        yield opened
+
+
+@pytest.fixture
+def image(driver):
+    driver.send(HERE, setup())
+    driver.turn(4)
+    (said,) = driver.take()
+    assert isinstance(said, AvailableImage)
+    driver.outside.clear()
+    return said.correlation_id
+
+
+def reject(driver, image_id, reason="not wanted"):
+    return driver.ask(RejectImage(driver.client, 900, image_id, 0, reason))
+
+
+def refusals(driver):
+    found = [item for _, item in driver.outside if item[6] == wire.ERR]
+    driver.outside.clear()
+    return found
+
+
+def test_the_client_is_answered_at_once_and_the_publisher_again_and_again(driver, image):
+    assert reject(driver, image) == [OperationSuccess(900)]
+    assert driver.value(system_counters.IMAGES_REJECTED) == 1
+    driver.run_for(1 * SECOND)
+    said = refusals(driver)
+    assert 3 <= len(said) <= 5
+    assert {item[36:] for item in said} == {(10).to_bytes(4, "little") + b"not wanted"}
+    assert driver.value(system_counters.ERROR_FRAMES_SENT) == len(said)
+
+
+def test_an_image_that_is_refused_starves_and_goes(driver, image):
+    reject(driver, image)
+    for _ in range(14):
+        driver.send(HERE, data(0, 100))
+        driver.run_for(1 * SECOND)
+    assert [item for item in driver.take() if isinstance(item, UnavailableImage)] != []
+    refusals(driver)
+    driver.run_for(2 * SECOND)
+    assert refusals(driver) == []
+
+
+def test_refusing_again_is_counted_and_the_first_reason_stands(driver, image):
+    reject(driver, image, "first")
+    assert reject(driver, image, "second, longer") == [OperationSuccess(900)]
+    assert driver.value(system_counters.IMAGES_REJECTED) == 2
+    driver.run_for(1 * SECOND)
+    assert {item[40:] for item in refusals(driver)} == {b"first"}
+
+
+def test_an_unknown_image_cannot_be_refused(driver, image):
+    (error,) = reject(driver, image + 1)
+    assert isinstance(error, ErrorResponse)
+    assert error.error_code == ErrorCode.GENERIC_ERROR
+    assert str(image + 1) in error.message
+    assert driver.value(system_counters.IMAGES_REJECTED) == 0
+
+
+@pytest.mark.parametrize(("length", "is_taken"), [(1_023, True), (1_024, False)])
+def test_a_reason_has_at_most_1023_bytes(driver, image, length, is_taken):
+    (answer,) = reject(driver, image, "x" * length)
+    assert isinstance(answer, OperationSuccess) == is_taken
+    driver.run_for(1 * SECOND)
+    assert {len(item) for item in refusals(driver)} == ({1_063} if is_taken else set())

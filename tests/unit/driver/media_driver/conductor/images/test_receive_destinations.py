@@ -1,0 +1,228 @@
+"""Multi-destination subscriptions under a whole driver: places added, used and taken away."""
+
+import pytest
+
+from tests.naive import wire
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, PEER, SECOND, STREAM, patient_lab
+from tests.unit.driver.media_driver.receiving_rig import data, setup, status_of
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.destination import AddReceiveDestination, RemoveReceiveDestination
+from windtunnel.driver.command.image import AvailableImage
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
+from windtunnel.driver.command.subscription import (
+    AddSubscription,
+    RemoveSubscription,
+    SubscriptionReady,
+)
+from windtunnel.driver.media_driver.agent import system_counters
+
+MANUAL = "aeron:udp?control-mode=manual"
+FIRST, SECOND_PLACE = (SocketAddress("10.0.0.1", port) for port in (24_001, 24_002))
+LOCAL_ADDRESS = 14
+
+
+def place(address, more=""):
+    return f"aeron:udp?endpoint={address.text}{more}"
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with patient_lab(tmp_path / "aeron") as opened:
+        yield opened
+
+
+@pytest.fixture
+def subscription(driver):
+    registration_id = driver.next_id()
+    said = driver.ask(AddSubscription(driver.client, registration_id, STREAM, MANUAL))
+    assert isinstance(said[-1], SubscriptionReady)
+    return registration_id
+
+
+def add(driver, subscription, channel):
+    return driver.ask(AddReceiveDestination(driver.client, 901, subscription, channel))
+
+
+def remove(driver, subscription, channel):
+    return driver.ask(RemoveReceiveDestination(driver.client, 902, subscription, channel))
+
+
+def addresses(driver):
+    return [item.label for item in driver.living() if item.type_id == LOCAL_ADDRESS]
+
+
+def statuses(driver):
+    found = [(source, status_of(item)) for source, item in driver.outside if item[6] == wire.SM]
+    driver.outside.clear()
+    return found
+
+
+def test_the_channel_alone_has_no_socket_and_no_address(driver, subscription):
+    status = driver.named("rcv-channel")
+    assert status.label == f"rcv-channel: {MANUAL} "
+    assert driver.value(status.counter_id) == 1
+    assert addresses(driver) == []
+    assert not driver.links.mailboxes.is_open.any()
+
+
+def test_each_destination_has_a_socket_and_its_address_is_shown(driver, subscription):
+    status = driver.named("rcv-channel").counter_id
+    assert add(driver, subscription, place(FIRST)) == [OperationSuccess(901)]
+    assert add(driver, subscription, place(SECOND_PLACE)) == [OperationSuccess(901)]
+    assert addresses(driver) == [
+        f"rcv-local-sockaddr: {status} 10.0.0.1:24001",
+        f"rcv-local-sockaddr: {status} 10.0.0.1:24002",
+    ]
+    (counter, _) = [item for item in driver.living() if item.type_id == LOCAL_ADDRESS]
+    assert (counter.registration_id, driver.value(counter.counter_id)) == (subscription, 1)
+
+
+def test_one_stream_on_two_destinations_is_one_image_answered_on_both(driver, subscription):
+    add(driver, subscription, place(FIRST))
+    add(driver, subscription, place(SECOND_PLACE))
+    driver.send(FIRST, setup())
+    driver.turn(4)
+    (image,) = driver.take()
+    assert isinstance(image, AvailableImage)
+    assert image.source_identity == PEER.text
+    driver.send(SECOND_PLACE, setup())
+    driver.turn(2)
+    assert driver.take() == []
+    driver.send(FIRST, data(0, 992))
+    driver.send(SECOND_PLACE, data(1024, 992))
+    driver.send(SECOND_PLACE, data(0, 992))
+    driver.turn(3)
+    assert driver.value(driver.named("rcv-pos").counter_id) == 2048
+    statuses(driver)
+    driver.run_for(1 * SECOND)
+    sources = {source for source, _ in statuses(driver)}
+    assert sources == {FIRST, SECOND_PLACE}
+
+
+def test_a_destination_that_is_removed_is_closed_and_its_image_lives_on_the_other(
+    driver, subscription
+):
+    add(driver, subscription, place(FIRST))
+    add(driver, subscription, place(SECOND_PLACE))
+    driver.send(FIRST, setup())
+    driver.send(SECOND_PLACE, setup())
+    driver.turn(4)
+    driver.take()
+    assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
+    driver.turn(3)
+    assert len(addresses(driver)) == 1
+    assert addresses(driver)[0].endswith("10.0.0.1:24002")
+    statuses(driver)
+    driver.send(SECOND_PLACE, data(0, 992))
+    driver.run_for(1 * SECOND)
+    assert {source for source, _ in statuses(driver)} == {SECOND_PLACE}
+    assert driver.value(driver.named("rcv-hwm").counter_id) == 1024
+
+
+def test_what_is_not_there_is_removed_all_the_same(driver, subscription):
+    assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
+
+
+def test_a_place_can_be_added_again_where_one_was_removed(driver, subscription):
+    for _ in range(20):
+        assert add(driver, subscription, place(FIRST)) == [OperationSuccess(901)]
+        assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
+        driver.turn(3)
+    assert not driver.links.mailboxes.is_open.any()
+    assert addresses(driver) == []
+
+
+def test_a_destination_whose_port_the_system_chose_is_removed_as_it_was_added(driver, subscription):
+    add(driver, subscription, "aeron:udp?endpoint=10.0.0.1:0")
+    (label,) = addresses(driver)
+    assert not label.endswith(":0")
+    remove(driver, subscription, "aeron:udp?endpoint=10.0.0.1:0")
+    driver.turn(3)
+    assert addresses(driver) == []
+
+
+def test_the_last_user_takes_all_destinations_along(driver, subscription):
+    add(driver, subscription, place(FIRST))
+    add(driver, subscription, place(SECOND_PLACE))
+    driver.send(FIRST, setup())
+    driver.turn(4)
+    driver.ask(RemoveSubscription(driver.client, 903, subscription))
+    driver.run_for(5 * SECOND)
+    assert not driver.links.mailboxes.is_open.any()
+    assert [item.type_id for item in driver.living()] == [11]
+    assert driver.logs() == []
+
+
+def test_a_setup_whose_destination_left_before_the_image_was_made_is_tried_anew(
+    driver, subscription
+):
+    add(driver, subscription, place(FIRST))
+    add(driver, subscription, place(SECOND_PLACE))
+    driver.send(FIRST, setup())
+    driver.turn()
+    assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
+    assert driver.logs() == []
+    driver.send(SECOND_PLACE, setup())
+    driver.turn(4)
+    assert driver.logs() == [f"images/{driver.named('rcv-pos').registration_id}.logbuffer"]
+
+
+def test_a_destination_with_a_control_address_asks_there(driver, subscription):
+    add(driver, subscription, place(FIRST, "|control=10.0.0.9:5555"))
+    ((source, sent),) = statuses(driver)
+    assert source == FIRST
+    assert (sent["session_id"], sent["stream_id"], sent["flags"]) == (0, 0, 0x80)
+    driver.run_for(3 * SECOND)
+    assert len(statuses(driver)) == 2
+
+
+def refused(said, code, word):
+    (error,) = said
+    assert isinstance(error, ErrorResponse)
+    assert (error.error_code, word in error.message) == (code, True)
+
+
+def test_an_unknown_subscription_is_refused(driver, subscription):
+    for ask in (add, remove):
+        refused(ask(driver, 12_345, place(FIRST)), ErrorCode.UNKNOWN_SUBSCRIPTION, "12345")
+
+
+def test_a_subscription_that_is_not_manual_is_refused(driver):
+    registration_id = driver.next_id()
+    driver.ask(AddSubscription(driver.client, registration_id, STREAM, CHANNEL))
+    for ask in (add, remove):
+        said = ask(driver, registration_id, place(FIRST))
+        refused(said, ErrorCode.INVALID_CHANNEL, "manual control")
+
+
+@pytest.mark.parametrize(
+    "more", ["|mtu=1408", "|rcv-wnd=64k", "|so-rcvbuf=64k", "|control-mode=response"]
+)
+def test_what_belongs_to_the_whole_channel_is_refused(driver, subscription, more):
+    said = add(driver, subscription, place(FIRST, more))
+    refused(said, ErrorCode.INVALID_CHANNEL, more[1:].split("=")[0])
+    assert addresses(driver) == []
+
+
+def test_a_place_that_is_taken_is_refused_and_leaves_nothing(driver, subscription):
+    add(driver, subscription, place(FIRST))
+    said = add(driver, subscription, place(FIRST))
+    refused(said, ErrorCode.GENERIC_ERROR, "in use")
+    assert len(addresses(driver)) == 1
+
+
+def test_there_is_room_for_sixteen_destinations(driver, subscription):
+    for port in range(24_100, 24_116):
+        channel = place(SocketAddress("10.0.0.1", port))
+        assert add(driver, subscription, channel) == [OperationSuccess(901)]
+    said = add(driver, subscription, place(FIRST))
+    refused(said, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE, "16")
+    assert driver.value(system_counters.ERRORS) == 1
+
+
+def test_a_local_publication_may_be_a_destination(driver, subscription):
+    assert add(driver, subscription, "aeron:ipc") == [OperationSuccess(901)]
+    assert remove(driver, subscription, "aeron:ipc") == [OperationSuccess(902)]
+    refused(remove(driver, subscription, "aeron:ipc"), ErrorCode.UNKNOWN_SUBSCRIPTION, "ipc")
+    refused(add(driver, 777, "aeron:ipc"), ErrorCode.UNKNOWN_SUBSCRIPTION, "777")

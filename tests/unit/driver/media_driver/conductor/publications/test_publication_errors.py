@@ -1,0 +1,106 @@
+"""What a receiver has against a stream, as clients hear it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.naive import wire
+from windtunnel.driver.channel.socket_address import SocketAddress, write_name
+from windtunnel.driver.command.response import PublicationError
+from windtunnel.driver.media_driver.conductor.publications.publication_errors import (
+    PublicationErrors,
+)
+from windtunnel.driver.media_driver.sender import error_frames, sender_state
+
+PUBLICATION = 12
+HAS_TAG = 0x08
+
+
+class Desk:
+    """A conductor's end of the ring, and the sender's."""
+
+    def __init__(self):
+        self.ring = error_frames.make_error_frames()
+        self.told, self.recorded = [], []
+        parts = SimpleNamespace(
+            sender=SimpleNamespace(error_frames=self.ring),
+            clients=SimpleNamespace(tell=self.told.append),
+            record_error=lambda code, text: self.recorded.append((code, text)),
+        )
+        self.errors = PublicationErrors(parts, {3: PUBLICATION}.get)
+
+    def hear(self, frame, source, slot=3, destination=-1):
+        name = np.zeros(28, np.uint8)
+        length = write_name(name, source)
+        buf = np.frombuffer(b"\0" * 8 + frame, np.uint8).copy()
+        place = error_frames.put(self.ring, buf, 8, len(frame), name, length)
+        record = np.zeros(24, np.int64)
+        record[:5] = sender_state.PUBLICATION_ERROR, slot, destination, place, length
+        self.errors.on_event(record)
+        return int(place)
+
+
+def frame(text=b"not wanted", flags=HAS_TAG, tag=77, receiver_id=-9):
+    return (
+        wire.pack("error", 40 + len(text), 0, flags, wire.ERR, 4711, 10, receiver_id, tag, 13,
+                  len(text))
+        + text
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source", [SocketAddress("127.0.0.1", 40_777), SocketAddress("fe80::1", 40_777, 2)]
+)
+def test_clients_hear_who_refused_what_and_why(source):
+    desk = Desk()
+    desk.hear(frame(), source, destination=5)
+    assert desk.told == [
+        PublicationError(PUBLICATION, 5, 4711, 10, -9, 77, source.host, 40_777, 13, "not wanted")
+    ]
+    ((code, text),) = desk.recorded
+    assert code == 13
+    assert "registrationId=12" in text
+    assert text.endswith("errorMessage=not wanted")
+
+
+def test_the_payload_is_that_of_the_reference():
+    """Spec 13.5: 78 bytes for this text, the tag of a receiver without one is -1."""
+    desk = Desk()
+    desk.hear(frame(flags=0, receiver_id=1), SocketAddress("127.0.0.1", 40_777))
+    payload = desk.told[0].encode()
+    assert len(payload) == 78
+    assert payload[32:40] == b"\xff" * 8
+    assert payload[40:60] == bytes.fromhex("0100499f7f000001") + bytes(12)
+
+
+def test_the_longest_text_and_any_bytes_become_text():
+    desk = Desk()
+    desk.hear(frame(bytes(range(256)) * 3 + b"x" * 255), SocketAddress("127.0.0.1", 1))
+    message = desk.told[0].message
+    assert message.startswith("".join(map(chr, range(128))))
+    assert message.endswith("x" * 255)
+
+
+def test_a_publication_that_is_gone_is_not_spoken_of():
+    desk = Desk()
+    desk.hear(frame(), SocketAddress("127.0.0.1", 1), slot=4)
+    assert desk.told == desk.recorded == []
+
+
+def test_each_slot_is_given_back():
+    desk = Desk()
+    places = [
+        desk.hear(frame(b"%d" % number), SocketAddress("127.0.0.1", 1))
+        for number in range(2 * error_frames.SLOTS)
+    ]
+    assert places == list(range(error_frames.SLOTS)) * 2
+    assert [item.message for item in desk.told] == [str(n) for n in range(2 * error_frames.SLOTS)]
+
+
+def test_a_frame_longer_than_a_slot_finds_no_place():
+    ring, name = error_frames.make_error_frames(), np.zeros(28, np.uint8)
+    buf = np.zeros(4096, np.uint8)
+    room = error_frames.SLOT_LENGTH - error_frames.FRAME
+    assert error_frames.put(ring, buf, 0, room + 1, name, 16) == error_frames.NO_SLOT
+    assert error_frames.put(ring, buf, 0, room, name, 16) == 0

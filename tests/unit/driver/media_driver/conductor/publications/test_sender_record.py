@@ -1,0 +1,51 @@
+"""The records that the sender gets for a new publication."""
+
+import pytest
+
+from tests.naive import wire
+from tests.unit.driver.media_driver.invoked_driver import SECOND, STREAM, patient_lab
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.command.publication import AddPublication, RemovePublication
+from windtunnel.driver.media_driver.sender import flow_control
+
+CHANNEL = "aeron:udp?control=10.0.0.1:24325|control-mode=dynamic|term-length=64k|fc=min"
+CONTROL = SocketAddress("10.0.0.1", 24_325)
+BATCH = 256
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with patient_lab(tmp_path / "aeron") as opened:
+        yield opened
+
+
+def publish(driver):
+    """A new publication; returns its registration id and how a receiver of it reports."""
+    registration_id, said = driver.add(AddPublication, CHANNEL)
+    ready = said[-1]
+    term_id = driver.open_log(ready.log_file_name).initial_term_id
+
+    def report(receiver_id, window):
+        ids = (ready.session_id, STREAM)
+        fields = (36, 0, 0, wire.SM, *ids, term_id, 0, window, receiver_id)
+        assert driver.send(CONTROL, wire.pack("status_message", *fields)) > 0
+
+    return registration_id, report
+
+
+def test_a_publication_does_not_wait_for_the_receivers_of_the_one_that_used_its_slot_before(driver):
+    first_id, report = publish(driver)
+    for receiver in range(flow_control.RECEIVERS_MAX + BATCH):
+        report(receiver, 1024)
+        if receiver % BATCH == 0:
+            driver.turn(BATCH // 8)
+    driver.turn(BATCH // 8)
+    assert driver.named("fc-receivers").value == flow_control.RECEIVERS_MAX
+    driver.ask(RemovePublication(driver.client, driver.next_id(), first_id, False))
+    driver.run_for(10 * SECOND)
+    assert driver.made() == []
+    _, report = publish(driver)
+    report(1, 8192)
+    driver.turn(10)
+    assert driver.named("fc-receivers").value == 1
+    assert driver.named("snd-lmt").value == 8192

@@ -1,0 +1,523 @@
+"""Every command's answers in their order, and the counters that go with them."""
+
+import struct
+
+import pytest
+
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM, TO_PEER, lab
+from windtunnel.driver.base import handoff
+from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.cnc.error_log import read_errors
+from windtunnel.driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
+from windtunnel.driver.command.command_type import CommandType, ErrorCode, describe
+from windtunnel.driver.command.counter import (
+    AddCounter,
+    AddStaticCounter,
+    CounterReady,
+    RemoveCounter,
+    StaticCounter,
+    UnavailableCounter,
+)
+from windtunnel.driver.command.driver import TerminateDriver
+from windtunnel.driver.command.image import AvailableImage, UnavailableImage
+from windtunnel.driver.command.publication import (
+    AddExclusivePublication,
+    AddPublication,
+    ExclusivePublicationReady,
+    GetNextAvailableSessionId,
+    NextAvailableSessionId,
+    PublicationReady,
+    RemovePublication,
+)
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
+from windtunnel.driver.command.subscription import (
+    AddSubscription,
+    RemoveSubscription,
+    SubscriptionReady,
+)
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.conductor.publications import publication_log
+from windtunnel.driver.media_driver.sender import sender_state
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with lab(tmp_path / "aeron") as opened:
+        opened.client = opened.next_id()
+        yield opened
+
+
+def add(driver, kind, channel=CHANNEL, stream=STREAM, client=None):
+    """Add something. Returns (the correlation id, what was said, heartbeats left out)."""
+    correlation_id = driver.next_id()
+    said = driver.ask(kind(client or driver.client, correlation_id, stream, channel))
+    return correlation_id, [
+        item for item in said if not is_introduction(item, client or driver.client)
+    ]
+
+
+def is_introduction(said, client):
+    return isinstance(said, CounterReady) and said.correlation_id == client
+
+
+def refusal(said):
+    """The one refusal that was said: (id, code)."""
+    (only,) = said
+    assert isinstance(only, ErrorResponse)
+    assert only.message
+    return only.correlation_id, only.error_code
+
+
+def test_a_client_is_introduced_before_its_first_answer(driver):
+    first, second = driver.next_id(), driver.next_id()
+    said = driver.ask(AddSubscription(driver.client, first, STREAM, CHANNEL))
+    assert [type(item) for item in said] == [CounterReady, SubscriptionReady]
+    assert said[0].correlation_id == driver.client
+    heartbeat = driver.counters.read(said[0].counter_id)
+    assert (heartbeat.type_id, heartbeat.value) == (11, driver.clock.now_ms())
+    assert heartbeat.label == f"client-heartbeat: id={driver.client}"
+    assert struct.unpack_from("<q", heartbeat.key)[0] == driver.client
+    said = driver.ask(AddSubscription(driver.client, second, STREAM + 1, CHANNEL))
+    assert [type(item) for item in said] == [SubscriptionReady]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ready", "word"),
+    [
+        (AddPublication, PublicationReady, "concurrent"),
+        (AddExclusivePublication, ExclusivePublicationReady, "exclusive"),
+    ],
+)
+def test_a_publication_has_its_log_and_its_counters(driver, kind, ready, word):
+    registration_id, (said,) = add(driver, kind, TO_PEER)
+    assert isinstance(said, ready)
+    assert (said.correlation_id, said.registration_id, said.stream_id) == (
+        registration_id,
+        registration_id,
+        STREAM,
+    )
+    assert driver.logs() == [f"publications/{registration_id}.logbuffer"]
+    assert said.log_file_name.endswith(driver.logs()[0])
+    found = driver.made()
+    identity = f"{registration_id} {said.session_id} {STREAM} {TO_PEER}"
+    assert [item.label for item in found] == [
+        f"snd-channel: {TO_PEER} 10.0.0.1:49152",
+        f"snd-local-sockaddr: {found[0].counter_id} 10.0.0.1:49152",
+        f"pub-pos ({word}): {identity}",
+        f"pub-lmt: {identity}",
+        f"snd-pos: {identity}",
+        f"snd-lmt: {identity}",
+        f"snd-bpe: {identity}",
+        f"snd-naks-received: {identity}",
+    ]
+    assert [item.type_id for item in found] == [6, 14, 12, 1, 2, 9, 13, 19]
+    assert [(item.registration_id, item.owner_id, item.reference_id) for item in found] == (
+        [(registration_id, 0, 0)] * 2 + [(registration_id, driver.client, 0)] * 6
+    )
+    key = struct.pack("<qiii", registration_id, said.session_id, STREAM, len(TO_PEER))
+    assert all(item.key.startswith(key + TO_PEER.encode()) for item in found[2:])
+    assert found[0].key.startswith(struct.pack("<i", len(TO_PEER)) + TO_PEER.encode())
+    assert found[1].key.startswith(struct.pack("<ii", found[0].counter_id, 14) + b"10.0.0.1:49152")
+    assert said.limit_counter_id == found[3].counter_id
+    assert said.channel_status_counter_id == found[0].counter_id
+    assert (found[0].value, found[1].value) == (1, 1)
+
+
+def test_a_subscription_has_its_channel_s_counters(driver):
+    registration_id, (said,) = add(driver, AddSubscription)
+    found = driver.made()
+    assert said == SubscriptionReady(registration_id, found[0].counter_id)
+    assert [(item.type_id, item.label) for item in found] == [
+        (7, f"rcv-channel: {CHANNEL} 10.0.0.1:20121"),
+        (14, f"rcv-local-sockaddr: {found[0].counter_id} 10.0.0.1:20121"),
+    ]
+    assert {(item.registration_id, item.owner_id) for item in found} == {(registration_id, 0)}
+
+
+def test_an_image_is_announced_with_its_counters_and_a_reader_s_position(driver):
+    subscription, _ = add(driver, AddSubscription)
+    _, (ready,) = add(driver, AddExclusivePublication)
+    driver.turn(4)
+    (said,) = driver.take()
+    assert isinstance(said, AvailableImage)
+    assert said.subscription_registration_id == subscription
+    assert (said.session_id, said.stream_id) == (ready.session_id, STREAM)
+    assert said.source_identity == "10.0.0.1:49152"
+    assert said.log_file_name.endswith(f"images/{said.correlation_id}.logbuffer")
+    for name, registration, reference in (
+        ("rcv-hwm", said.correlation_id, 0),
+        ("rcv-pos", said.correlation_id, 0),
+        ("rcv-naks-sent", said.correlation_id, 0),
+        ("sub-pos", subscription, said.correlation_id),
+    ):
+        counter = driver.named(name)
+        assert (counter.registration_id, counter.reference_id, counter.owner_id) == (
+            registration,
+            reference,
+            driver.client,
+        )
+        suffix = " @0" if name == "sub-pos" else ""
+        assert counter.label.endswith(
+            f"{registration} {ready.session_id} {STREAM} {CHANNEL}{suffix}"
+        )
+    assert driver.named("sub-pos").counter_id == said.subscriber_position_id
+
+
+def test_a_concurrent_publication_is_shared_and_lives_until_its_last_holder_goes(driver):
+    first, (original,) = add(driver, AddPublication, TO_PEER)
+    other_client = driver.next_id()
+    second, (shared,) = add(driver, AddPublication, TO_PEER, client=other_client)
+    assert shared == PublicationReady(
+        second,
+        first,
+        original.session_id,
+        STREAM,
+        original.limit_counter_id,
+        original.channel_status_counter_id,
+        original.log_file_name,
+    )
+    assert driver.ask(RemovePublication(driver.client, 900, first)) == [OperationSuccess(900)]
+    driver.run_for(8 * SECOND, 100 * MS)
+    assert driver.logs() == [f"publications/{first}.logbuffer"]
+    assert driver.ask(RemovePublication(other_client, 901, second)) == [OperationSuccess(901)]
+    driver.run_for(8 * SECOND, 100 * MS)
+    assert driver.logs() == []
+
+
+def test_an_exclusive_publication_is_never_shared(driver):
+    _, (one,) = add(driver, AddExclusivePublication, TO_PEER)
+    _, (two,) = add(driver, AddExclusivePublication, TO_PEER)
+    _, (three,) = add(driver, AddPublication, TO_PEER)
+    assert len({one.registration_id, two.registration_id, three.registration_id}) == 3
+    assert len({one.session_id, two.session_id, three.session_id}) == 3
+    assert one.channel_status_counter_id == three.channel_status_counter_id
+
+
+def test_a_session_that_is_taken_is_refused_until_its_holder_has_gone(driver):
+    channel = f"{TO_PEER}|session-id=5|linger=0"
+    first, _ = add(driver, AddExclusivePublication, channel)
+    second, said = add(driver, AddExclusivePublication, channel)
+    assert refusal(said) == (second, ErrorCode.INVALID_CHANNEL)
+    driver.ask(RemovePublication(driver.client, 900, first))
+    third, said = add(driver, AddExclusivePublication, channel)
+    assert refusal(said) == (third, ErrorCode.INVALID_CHANNEL)
+    driver.keep_alive(driver.client)
+    driver.run_for(4 * SECOND)
+    _, (said,) = add(driver, AddExclusivePublication, channel)
+    assert said.session_id == 5
+
+
+@pytest.mark.parametrize("change", ["mtu=1024", "term-length=128k", "session-id=9", "ssc=true"])
+def test_a_shared_publication_refuses_what_contradicts_it(driver, change):
+    add(driver, AddPublication, f"{TO_PEER}|session-id=5")
+    key = change.split("=")[0]
+    base = TO_PEER.replace("|term-length=64k", "") if key == "term-length" else TO_PEER
+    refused, said = add(driver, AddPublication, f"{base}|{change}")
+    assert refusal(said) == (refused, ErrorCode.GENERIC_ERROR)
+
+
+def test_subscriptions_to_one_stream_agree_about_reliability(driver):
+    add(driver, AddSubscription)
+    refused, said = add(driver, AddSubscription, f"{CHANNEL}|reliable=false")
+    assert refusal(said) == (refused, ErrorCode.GENERIC_ERROR)
+    _, (said,) = add(driver, AddSubscription, f"{CHANNEL}|reliable=false", STREAM + 1)
+    assert isinstance(said, SubscriptionReady)
+
+
+@pytest.mark.parametrize(
+    ("kind", "channel", "code"),
+    [
+        (AddPublication, "nonsense", ErrorCode.INVALID_CHANNEL),
+        (AddPublication, "aeron:udp?endpoint=10.0.0.2:0", ErrorCode.INVALID_CHANNEL),
+        (AddPublication, "aeron:udp", ErrorCode.INVALID_CHANNEL),
+        (AddPublication, TO_PEER + "|mtu=77", ErrorCode.GENERIC_ERROR),
+        (AddPublication, "aeron:ipc?term-length=65", ErrorCode.GENERIC_ERROR),
+        (AddPublication, "aeron:udp?control-mode=dynamic", ErrorCode.INVALID_CHANNEL),
+        (AddPublication, "aeron:udp?tags=7", ErrorCode.INVALID_CHANNEL),
+        (AddSubscription, "aeron-spy:aeron:udp", ErrorCode.INVALID_CHANNEL),
+        (AddSubscription, "aeron:udp?endpoint=10.9.9.9:40456", ErrorCode.GENERIC_ERROR),
+        (AddSubscription, "", ErrorCode.INVALID_CHANNEL),
+    ],
+)
+def test_a_channel_that_will_not_do_is_refused_and_recorded(driver, kind, channel, code):
+    refused, said = add(driver, kind, channel)
+    assert refusal(said) == (refused, code)
+    assert driver.value(system_counters.ERRORS) == 1
+    (entry,) = read_errors(driver.cnc.error_log)
+    assert entry.text.startswith(f"({-int(code)}) {describe(code)}\n")
+    assert driver.logs() == []
+    assert driver.living() == []
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (RemovePublication, ErrorCode.UNKNOWN_PUBLICATION),
+        (RemoveSubscription, ErrorCode.UNKNOWN_SUBSCRIPTION),
+        (RemoveCounter, ErrorCode.UNKNOWN_COUNTER),
+    ],
+)
+def test_what_is_unknown_or_somebody_else_s_cannot_be_removed(driver, command, code):
+    add(driver, AddExclusivePublication, TO_PEER)
+    subscription, _ = add(driver, AddSubscription)
+    assert refusal(driver.ask(command(driver.client, 900, 424242))) == (900, code)
+    if command is not RemoveSubscription:
+        assert refusal(driver.ask(command(driver.client + 77, 901, subscription))) == (901, code)
+
+
+def test_a_counter_lives_as_its_client_wants(driver):
+    said = driver.ask(AddCounter(driver.client, 50, 1101, b"key", "label"))
+    (ready,) = [item for item in said if not is_introduction(item, driver.client)]
+    counter = driver.counters.read(ready.counter_id)
+    assert (counter.type_id, counter.registration_id, counter.owner_id, counter.label) == (
+        1101,
+        50,
+        driver.client,
+        "label",
+    )
+    assert counter.key.rstrip(b"\0") == b"key"
+    assert driver.ask(RemoveCounter(driver.client, 51, 50)) == [
+        OperationSuccess(51),
+        UnavailableCounter(50, ready.counter_id),
+    ]
+    assert driver.counters.read(ready.counter_id) is None
+
+
+def test_a_static_counter_is_found_again_and_outlives_its_client(driver):
+    command = AddStaticCounter(driver.client, 50, 7, 1101, b"", "mine")
+    heartbeat, first = driver.ask(command)
+    assert is_introduction(heartbeat, driver.client)
+    assert isinstance(first, StaticCounter)
+    (again,) = driver.ask(AddStaticCounter(driver.client, 51, 7, 1101, b"", "other"))
+    assert again == StaticCounter(51, first.counter_id)
+    driver.ask(ClientClose(driver.client))
+    driver.run_for(2 * SECOND)
+    assert driver.counters.read(first.counter_id).owner_id == -1
+    driver.ask(AddCounter(driver.client, 52, 1102, b"", "x"))
+    refused = driver.ask(AddStaticCounter(driver.client, 53, 52, 1102, b"", "y"))
+    assert refusal(refused) == (53, ErrorCode.GENERIC_ERROR)
+
+
+def test_session_ids_are_handed_out_once(driver):
+    (first,) = driver.ask(GetNextAvailableSessionId(driver.client, 50, STREAM))
+    (second,) = driver.ask(GetNextAvailableSessionId(driver.client, 51, STREAM))
+    assert isinstance(first, NextAvailableSessionId)
+    assert (first.correlation_id, second.session_id) == (50, first.session_id + 1)
+    _, (said,) = add(driver, AddPublication, TO_PEER)
+    assert said.session_id == second.session_id + 1
+
+
+def test_removing_a_subscription_says_nothing_of_its_images(driver):
+    subscription, _ = add(driver, AddSubscription)
+    add(driver, AddExclusivePublication)
+    driver.turn(4)
+    driver.take()
+    assert driver.ask(RemoveSubscription(driver.client, 900, subscription)) == [
+        OperationSuccess(900)
+    ]
+    driver.keep_alive(driver.client)
+    driver.run_for(5 * SECOND)
+    assert not [item for item in driver.take() if isinstance(item, UnavailableImage)]
+    assert [name for name in driver.logs() if name.startswith("images")] == []
+
+
+def test_a_client_that_falls_silent_loses_everything_and_is_told(driver):
+    add(driver, AddExclusivePublication, TO_PEER + "|linger=0")
+    add(driver, AddSubscription)
+    driver.ask(AddCounter(driver.client, 50, 1101, b"", "label"))
+    heartbeat = driver.counters.find(11, driver.client)
+    driver.run_for(9 * SECOND)
+    assert driver.take() == []
+    driver.run_for(3 * SECOND)
+    said = driver.take()
+    assert said[:2] == [ClientTimeout(driver.client), UnavailableCounter(driver.client, heartbeat)]
+    assert [item.registration_id for item in said[2:]] == [50]
+    assert driver.value(system_counters.CLIENT_TIMEOUTS) == 1
+    driver.run_for(4 * SECOND)
+    assert (driver.living(), driver.logs()) == ([], [])
+
+
+def test_a_client_that_closes_is_cleaned_up_without_a_word_of_timeout(driver):
+    add(driver, AddExclusivePublication, TO_PEER + "|linger=0")
+    assert driver.ask(ClientClose(driver.client)) == []
+    driver.run_for(5 * SECOND)
+    assert not [item for item in driver.take() if isinstance(item, ClientTimeout)]
+    assert driver.value(system_counters.CLIENT_TIMEOUTS) == 0
+    assert (driver.living(), driver.logs()) == ([], [])
+
+
+def test_a_keepalive_in_words_counts_as_a_heartbeat(driver):
+    add(driver, AddSubscription)
+    for _ in range(4):
+        driver.run_for(5 * SECOND)
+        assert driver.ask(ClientKeepalive(driver.client)) == []
+    assert driver.value(system_counters.CLIENT_TIMEOUTS) == 0
+
+
+def test_a_channel_that_is_still_being_closed_is_opened_again_a_little_later(driver):
+    subscription, _ = add(driver, AddSubscription)
+    driver.post(
+        CommandType.REMOVE_SUBSCRIPTION,
+        RemoveSubscription(driver.client, 900, subscription).encode(),
+    )
+    driver.post(
+        CommandType.ADD_SUBSCRIPTION, AddSubscription(driver.client, 901, STREAM, CHANNEL).encode()
+    )
+    driver.driver.conductor.do_work(driver.clock.now_ns())
+    driver.driver.conductor.do_work(driver.clock.now_ns())
+    assert [item.correlation_id for item in driver.take()] == [900]
+    driver.turn(4)
+    (said,) = driver.take()
+    assert isinstance(said, SubscriptionReady)
+    assert said.correlation_id == 901
+
+
+def test_a_publication_that_waits_for_its_channel_takes_one_session_id(driver):
+    _, (first,) = add(driver, AddExclusivePublication, TO_PEER)
+    endpoints = driver.driver.conductor.resources.send_endpoints
+    endpoints._closing[99] = endpoints.by_slot(0)
+    assert add(driver, AddExclusivePublication, TO_PEER)[1] == []
+    del endpoints._closing[99]
+    driver.turn(2)
+    (second,) = driver.take()
+    assert second.session_id == first.session_id + 1
+
+
+@pytest.mark.parametrize(
+    ("type_id", "content"),
+    [
+        (CommandType.ADD_PUBLICATION, b"\1" * 23),
+        (CommandType.ADD_PUBLICATION, b"\x7f" * 24),
+        (CommandType.CLIENT_CLOSE, b""),
+        (77, b"\1" * 40),
+        (2**31 - 1, b"\1" * 40),
+    ],
+)
+def test_what_is_no_command_is_recorded_and_answered_by_nobody(driver, type_id, content):
+    driver.post(type_id, content)
+    driver.turn(3)
+    assert driver.take() == []
+    assert driver.value(system_counters.ERRORS) == 1
+    assert ring_buffer.consumer_position(driver.cnc.to_driver) == ring_buffer.producer_position(
+        driver.cnc.to_driver
+    )
+    assert add(driver, AddSubscription)[1]
+
+
+@pytest.mark.parametrize(("validator", "ends"), [("deny", False), ("allow", True)])
+def test_a_client_may_end_the_driver_only_where_it_is_allowed(tmp_path, validator, ends):
+    with lab(tmp_path / "aeron", termination_validator=validator) as driver:
+        assert driver.ask(TerminateDriver(driver.next_id(), 50, b"token")) == []
+        assert driver.driver.wait(0) == ends
+
+
+def test_a_log_that_does_not_fit_the_disk_is_refused(tmp_path, monkeypatch):
+    needed = 3 * 65_536 + 4096
+    with lab(tmp_path / "aeron", perform_storage_checks=True) as driver:
+        driver.client = driver.next_id()
+        monkeypatch.setattr(publication_log, "usable_bytes", lambda folder: needed - 1)
+        refused, said = add(driver, AddPublication, TO_PEER)
+        assert refusal(said) == (refused, ErrorCode.STORAGE_SPACE)
+        assert driver.logs() == []
+        monkeypatch.setattr(publication_log, "usable_bytes", lambda folder: needed)
+        assert isinstance(add(driver, AddPublication, TO_PEER)[1][0], PublicationReady)
+
+
+def test_what_is_used_up_is_refused_and_leaves_nothing_behind(driver):
+    """A driver out of records refuses the next stream; it does not fall, and nothing leaks."""
+    add(driver, AddSubscription)
+    before, mapped = driver.living(), driver.value(system_counters.BYTES_CURRENTLY_MAPPED)
+    conductor = driver.driver.conductor
+    for pool in (
+        conductor.resources.network._slots,
+        conductor.resources.network._limit_slots,
+        conductor.resources.send_endpoints._slots,
+    ):
+        free, pool._free = pool._free, []
+        refused, said = add(driver, AddPublication, TO_PEER)
+        assert refusal(said) == (refused, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
+        driver.turn(4)
+        assert (driver.living(), driver.logs()) == (before, [])
+        assert driver.value(system_counters.BYTES_CURRENTLY_MAPPED) == mapped
+        pool._free = free
+    assert isinstance(add(driver, AddPublication, TO_PEER)[1][0], PublicationReady)
+
+
+@pytest.mark.parametrize("room", range(8))
+def test_without_counters_left_nothing_is_half_made(driver, room):
+    add(driver, AddSubscription)
+    before, sockets = driver.living(), int(driver.links.mailboxes.is_open.sum())
+    manager = driver.driver.conductor._parts.counters._manager
+    capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
+    refused, said = add(driver, AddPublication, TO_PEER)
+    assert refusal(said) == (refused, ErrorCode.STORAGE_SPACE)
+    driver.turn(4)
+    assert (driver.living(), driver.logs()) == (before, [])
+    assert int(driver.links.mailboxes.is_open.sum()) == sockets
+    manager.capacity = capacity
+    assert isinstance(add(driver, AddPublication, TO_PEER)[1][0], PublicationReady)
+
+
+@pytest.mark.parametrize("room", range(4))
+def test_without_counters_left_no_image_is_half_made(driver, room):
+    add(driver, AddSubscription)
+    add(driver, AddPublication)
+    before = [item.counter_id for item in driver.living()]
+    manager = driver.driver.conductor._parts.counters._manager
+    capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
+    driver.turn(4)
+    assert driver.take() == []
+    assert [item.counter_id for item in driver.living()] == before
+    assert not [name for name in driver.logs() if name.startswith("images")]
+    manager.capacity = capacity
+    driver.keep_alive(driver.client)
+    driver.run_for(2 * SECOND)
+    assert [type(item) for item in driver.take()] == [AvailableImage]
+
+
+def test_a_driver_without_room_for_an_image_makes_it_later(driver):
+    add(driver, AddSubscription)
+    pool = driver.driver.conductor.resources.images._maker.slots
+    free, pool._free = pool._free, []
+    add(driver, AddPublication)
+    before = [item.counter_id for item in driver.living()]
+    driver.turn(4)
+    assert [item.counter_id for item in driver.living()] == before
+    pool._free = free
+    driver.run_for(1 * SECOND)
+    assert [type(item) for item in driver.take()] == [AvailableImage]
+
+
+def test_events_without_end_keep_nobody_waiting(driver):
+    """Frames of the network bring them about: a command still has its turn."""
+    parts, record = driver.driver.conductor._parts, handoff.make_record()
+    record[0] = sender_state.GROUP_TAG_MALFORMED
+    handled = 0
+
+    def handle(event, now_ns):
+        nonlocal handled
+        handled += 1
+        assert handled < 10_000, "the turn never ends"
+        handoff.put(parts.sender.events, record)
+
+    driver.driver.conductor._sender_events[sender_state.GROUP_TAG_MALFORMED] = handle
+    handoff.put(parts.sender.events, record)
+    _, (said,) = add(driver, AddSubscription)
+    assert isinstance(said, SubscriptionReady)
+    assert handled > 1
+
+
+def test_a_subscription_that_the_receiver_would_be_deaf_to_is_refused(driver):
+    room = driver.driver.conductor._parts.receiver.interests.size - 1
+    first, _ = add(driver, AddSubscription)
+    endpoint = next(iter(driver.driver.conductor.resources.receive_endpoints))
+    for stream in range(2, room + 1):
+        endpoint.interests[-stream, None] += 1
+    before = driver.living()
+    refused, said = add(driver, AddSubscription, stream=STREAM + 1)
+    assert refusal(said) == (refused, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
+    assert driver.living() == before
+    driver.ask(RemoveSubscription(driver.client, driver.next_id(), first))
+    assert len(endpoint.interests) == room - 1
+    _, (said,) = add(driver, AddSubscription, stream=STREAM + 1)
+    assert isinstance(said, SubscriptionReady)

@@ -1,0 +1,363 @@
+"""The lives of publications and images under a whole driver, on a hand-moved clock."""
+
+import pytest
+
+from tests.naive import wire
+from tests.unit.driver.media_driver.invoked_driver import (
+    CHANNEL,
+    MS,
+    PEER,
+    SECOND,
+    STREAM,
+    TO_PEER,
+    lab,
+    patient_lab,
+)
+from tests.unit.driver.media_driver.receiving_rig import data, heartbeat, setup, status_of
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.command.image import AvailableImage, UnavailableImage
+from windtunnel.driver.command.publication import AddExclusivePublication, RemovePublication
+from windtunnel.driver.command.subscription import (
+    AddSubscription,
+    RemoveSubscription,
+    SubscriptionReady,
+)
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.media_driver.agent import system_counters
+
+HERE = SocketAddress("10.0.0.1", 20_121)
+SESSION = 4711
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with patient_lab(tmp_path / "aeron") as opened:
+        yield opened
+
+
+def subscribe(driver, channel=CHANNEL):
+    registration_id = driver.next_id()
+    driver.ask(AddSubscription(driver.client, registration_id, STREAM, channel))
+    return registration_id
+
+
+def publish(driver, channel=TO_PEER):
+    registration_id = driver.next_id()
+    said = driver.ask(AddExclusivePublication(driver.client, registration_id, STREAM, channel))
+    return said[-1]
+
+
+def open_image(driver):
+    """A peer introduces its stream. Returns the announcement."""
+    driver.send(HERE, setup())
+    driver.turn(4)
+    (said,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
+    return said
+
+
+def statuses(driver):
+    """The status messages that left since the last time."""
+    found = [status_of(item) for _, item in driver.outside if item[6] == wire.SM]
+    driver.outside.clear()
+    return found
+
+
+def unavailable(driver):
+    return [item.correlation_id for item in driver.take() if isinstance(item, UnavailableImage)]
+
+
+def images(driver):
+    return [name for name in driver.logs() if name.startswith("images")]
+
+
+def test_an_image_that_is_fed_stays(driver):
+    subscribe(driver)
+    said = open_image(driver)
+    for _ in range(12):
+        driver.send(HERE, heartbeat(0))
+        driver.run_for(1 * SECOND, 10 * MS)
+    assert unavailable(driver) == []
+    assert images(driver) == [f"images/{said.correlation_id}.logbuffer"]
+    assert 12_000 // 210 <= len(statuses(driver)) <= 12_000 // 200 + 1
+
+
+def test_an_image_goes_10_s_after_its_last_packet_and_a_drain_of_1_s(driver):
+    subscription = subscribe(driver)
+    said = open_image(driver)
+    driver.send(HERE, data(0, 100))
+    driver.turn()
+    driver.set_value(said.subscriber_position_id, 160)
+    driver.run_for(10 * SECOND)
+    assert unavailable(driver) == []
+    driver.run_for(4 * SECOND)
+    (gone,) = driver.take()
+    assert gone == UnavailableImage(said.correlation_id, subscription, STREAM, CHANNEL)
+    # Whoever still reads finds log and position for as long as an image may be silent.
+    driver.run_for(8 * SECOND)
+    assert images(driver) == [f"images/{said.correlation_id}.logbuffer"]
+    assert driver.value(said.subscriber_position_id) == 160
+    driver.run_for(3 * SECOND)
+    assert images(driver) == []
+    assert {item.type_id for item in driver.living()} == {7, 11, 14}
+    assert driver.take() == []
+
+
+def test_an_image_that_is_gone_for_its_readers_goes_as_soon_as_they_left(driver):
+    subscription = subscribe(driver)
+    open_image(driver)
+    driver.run_for(14 * SECOND)
+    assert len(unavailable(driver)) == 1
+    assert images(driver) != []
+    driver.ask(RemoveSubscription(driver.client, 900, subscription))
+    driver.run_for(2 * SECOND)
+    assert images(driver) == []
+    assert driver.take() == []
+
+
+def test_an_image_that_nobody_reads_any_more_is_nobody_elses_either(driver):
+    first = subscribe(driver)
+    old = open_image(driver)
+    driver.ask(RemoveSubscription(driver.client, 900, first))
+    said = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
+    assert [type(item) for item in said] == [SubscriptionReady]
+    driver.send(HERE, setup(96))
+    driver.turn(3)
+    (new,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
+    assert new.correlation_id != old.correlation_id
+    assert driver.value(new.subscriber_position_id) == 96
+    driver.outside.clear()
+    driver.run_for(1 * SECOND)
+    assert {(item["offset"], item["flags"]) for item in statuses(driver)} == {(96, 0)}
+
+
+def test_a_slow_reader_keeps_an_image_that_fell_silent(driver):
+    subscribe(driver)
+    said = open_image(driver)
+    driver.send(HERE, data(0, 100))
+    driver.run_for(30 * SECOND)
+    assert unavailable(driver) == []
+    driver.set_value(said.subscriber_position_id, 160)
+    driver.run_for(2 * SECOND)
+    assert unavailable(driver) == [said.correlation_id]
+
+
+@pytest.mark.parametrize(("flags", "is_revoked"), [(0xE0, False), (0xF0, True)])
+def test_an_ended_stream_is_drained_with_status_messages_that_say_so(tmp_path, flags, is_revoked):
+    with lab(tmp_path / "aeron", timer_interval_ns=100 * MS) as driver:
+        driver.client = driver.next_id()
+        drain(driver, flags, is_revoked)
+
+
+def drain(driver, flags, is_revoked):
+    subscribe(driver)
+    said = open_image(driver)
+    driver.send(HERE, data(0, 100))
+    driver.turn(2)
+    driver.set_value(said.subscriber_position_id, 160)
+    statuses(driver)
+    ended_ns = driver.clock.now_ns()
+    while not (gone := unavailable(driver)):
+        driver.send(HERE, heartbeat(160, flags))
+        driver.run_for(100 * MS, 10 * MS)
+    assert gone == [said.correlation_id]
+    ends = [item["flags"] for item in statuses(driver) if item["flags"] == 0x40]
+    lasted_ns = driver.clock.now_ns() - ended_ns
+    if is_revoked:
+        assert len(ends) >= 1
+        assert lasted_ns <= 2_100 * MS
+    else:
+        assert len(ends) >= 1_000 // 210
+        assert 1_000 * MS <= lasted_ns <= 3_100 * MS
+
+
+def test_a_stream_that_ended_may_begin_anew(driver):
+    subscribe(driver)
+    first = open_image(driver)
+    for _ in range(40):
+        driver.send(HERE, heartbeat(0, 0xE0))
+        driver.run_for(100 * MS)
+    assert unavailable(driver) == [first.correlation_id]
+    assert open_image(driver).correlation_id > first.correlation_id
+
+
+@pytest.mark.parametrize(("rejoin", "comes_back"), [("true", True), ("false", False)])
+def test_a_stream_that_was_cut_comes_back_if_rejoining_is_wanted(driver, rejoin, comes_back):
+    subscribe(driver, f"{CHANNEL}|rejoin={rejoin}")
+    open_image(driver)
+    driver.run_for(15 * SECOND)
+    assert len(unavailable(driver)) == 1
+    driver.send(HERE, data(96, 100))
+    driver.turn(3)
+    assert bool([item for item in statuses(driver) if item["flags"] == 0x80]) == comes_back
+    driver.send(HERE, setup(96))
+    driver.turn(4)
+    assert bool(driver.take()) == comes_back
+
+
+def test_a_new_subscription_hears_a_session_that_an_older_one_had_given_up(driver):
+    old = subscribe(driver, f"{CHANNEL}|rejoin=false")
+    driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM + 1, CHANNEL))
+    open_image(driver)
+    driver.run_for(15 * SECOND)
+    driver.ask(RemoveSubscription(driver.client, driver.next_id(), old))
+    subscribe(driver, f"{CHANNEL}|rejoin=false")
+    assert open_image(driver).session_id == SESSION
+
+
+def test_a_late_subscriber_joins_where_the_slowest_is(driver):
+    subscribe(driver)
+    first = open_image(driver)
+    driver.send(HERE, data(0, 1000))
+    driver.send(HERE, data(1056, 1000))
+    driver.turn(3)
+    driver.set_value(first.subscriber_position_id, 1056)
+    late = driver.next_id()
+    said = driver.ask(AddSubscription(driver.client, late, STREAM, CHANNEL))
+    assert [type(item) for item in said] == [SubscriptionReady, AvailableImage]
+    assert said[1].correlation_id == first.correlation_id
+    assert driver.value(said[1].subscriber_position_id) == 1056
+    assert driver.counters.label(said[1].subscriber_position_id).endswith(" @1056")
+
+
+def test_a_late_subscriber_joins_an_image_that_drains_only_while_somebody_reads_it(driver):
+    subscribe(driver)
+    first = open_image(driver)
+    driver.send(HERE, data(0, 100))
+    driver.turn(2)
+    for _ in range(20):
+        driver.send(HERE, heartbeat(160, 0xE0))
+        driver.run_for(100 * MS)
+    said = driver.ask(AddSubscription(driver.client, 900, STREAM, CHANNEL))
+    assert [type(item) for item in said] == [SubscriptionReady, AvailableImage]
+    for position in (first.subscriber_position_id, said[1].subscriber_position_id):
+        driver.set_value(position, 160)
+    said = driver.ask(AddSubscription(driver.client, 901, STREAM, CHANNEL))
+    assert [type(item) for item in said] == [SubscriptionReady]
+
+
+def test_a_slow_reader_holds_its_sender_back(driver):
+    subscribe(driver)
+    said = open_image(driver)
+    for at in range(0, 32_768, 1024):
+        driver.send(HERE, data(at, 992))
+    driver.run_for(1 * SECOND)
+    assert {(item["offset"], item["window"]) for item in statuses(driver)} == {(0, 32_768)}
+    driver.set_value(said.subscriber_position_id, 8192 + 32)
+    driver.turn(2)
+    assert statuses(driver)[-1]["offset"] == 8192 + 32
+
+
+def test_a_lost_range_is_asked_for_and_reported(driver):
+    subscribe(driver)
+    open_image(driver)
+    driver.send(HERE, data(1056, 1000))
+    driver.turn(4, 1 * MS)
+    naks = [item for _, item in driver.outside if item[6] == wire.NAK]
+    assert naks[0] == wire.pack("nak", 28, 0, 0, wire.NAK, SESSION, STREAM, 7, 0, 1056)
+    assert driver.value(system_counters.NAKS_SENT) == len(naks)
+    report = (driver.driver.context.dir / "loss-report.dat").read_bytes()
+    assert int.from_bytes(report[8:16], "little") == 1056
+    assert int.from_bytes(report[32:36], "little") == SESSION
+    assert CHANNEL.encode() in report[:256]
+    assert b"10.0.0.2:40456" in report[:256]
+
+
+def test_nobody_reads_so_nothing_is_kept(driver):
+    subscription = subscribe(driver)
+    open_image(driver)
+    driver.ask(RemoveSubscription(driver.client, 900, subscription))
+    driver.run_for(5 * SECOND)
+    assert driver.take() == []
+    assert images(driver) == []
+    assert [item.type_id for item in driver.living()] == [11]
+    assert not driver.links.mailboxes.is_open.any()
+
+
+def test_a_publication_waits_for_its_linger_before_its_log_goes(driver):
+    said = publish(driver, f"{TO_PEER}|linger=3s")
+    log = LogBuffer.map(driver.driver.context.dir / driver.logs()[0])
+    driver.ask(RemovePublication(driver.client, 900, said.registration_id))
+    assert descriptor.end_of_stream_position_acquire(log.log, log.meta_at) == 0
+    driver.run_for(3 * SECOND)
+    assert len(driver.logs()) == 1
+    driver.run_for(3 * SECOND)
+    assert driver.logs() == []
+    assert [item.type_id for item in driver.living()] == [11]
+    log.close()
+
+
+def hear_status(driver, said, position=0, flags=0):
+    address = SocketAddress("10.0.0.1", 49_152)
+    log = LogBuffer.map(
+        driver.driver.context.dir / f"publications/{said.registration_id}.logbuffer"
+    )
+    initial_term_id = log.initial_term_id
+    log.close()
+    datagram = wire.pack(
+        "status_message",
+        36,
+        0,
+        flags,
+        wire.SM,
+        said.session_id,
+        STREAM,
+        initial_term_id,
+        position,
+        4096,
+        99,
+    )
+    assert driver.send(address, datagram, PEER) == len(datagram)
+
+
+def test_a_publication_is_connected_while_it_is_heard(driver):
+    said = publish(driver)
+    log = LogBuffer.map(driver.driver.context.dir / driver.logs()[0])
+    assert driver.value(said.limit_counter_id) == 0
+    hear_status(driver, said)
+    driver.turn(4)
+    assert descriptor.is_connected_acquire(log.log, log.meta_at) == 1
+    assert driver.value(said.limit_counter_id) == 32_768
+    driver.run_for(4_900 * MS)
+    assert descriptor.is_connected_acquire(log.log, log.meta_at) == 1
+    driver.run_for(300 * MS)
+    assert descriptor.is_connected_acquire(log.log, log.meta_at) == 0
+    assert driver.value(said.limit_counter_id) == 0
+    log.close()
+
+
+def test_a_stream_to_one_host_says_nothing_of_a_time_to_live(driver):
+    publish(driver, TO_PEER + "|ttl=4")
+    driver.turn(2)
+    setups = [item for _, item in driver.outside if item[6] == wire.SETUP]
+    assert {int.from_bytes(item[36:40], "little") for item in setups} == {0}
+
+
+def test_an_end_that_the_receiver_confirmed_needs_no_linger(driver):
+    said = publish(driver, f"{TO_PEER}|linger=60s")
+    hear_status(driver, said)
+    driver.turn(3)
+    driver.ask(RemovePublication(driver.client, 900, said.registration_id))
+    driver.run_for(3 * SECOND)
+    assert len(driver.logs()) == 1
+    flags = {item[5] for _, item in driver.outside if item[6] == wire.DATA}
+    assert 0xE0 in flags
+    hear_status(driver, said, flags=0x40)
+    driver.run_for(3 * SECOND)
+    assert driver.logs() == []
+
+
+def test_the_driver_shows_that_it_lives_and_that_it_left(tmp_path):
+    with lab(tmp_path / "aeron") as driver:
+        seen = []
+        for _ in range(5):
+            driver.run_for(1 * SECOND)
+            seen.append(driver.clock.now_ms() - driver.cnc.heartbeat_ms())
+        assert max(seen) <= 1_050
+        ring = driver.cnc.to_driver
+        driver.driver.close()
+        assert ring_buffer.consumer_heartbeat_ms(ring) == ring_buffer.HEARTBEAT_OF_CLOSED
+        driver.driver.close()
+        assert ring_buffer.consumer_heartbeat_ms(ring) == ring_buffer.HEARTBEAT_OF_CLOSED
+        del ring

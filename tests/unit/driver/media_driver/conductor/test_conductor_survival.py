@@ -1,0 +1,184 @@
+"""Whatever a command or a SETUP brings about, the driver says so, lives on, and nothing leaks."""
+
+import time
+
+import pytest
+
+from tests.unit.driver.media_driver.invoked_driver import (
+    CHANNEL,
+    SECOND,
+    STREAM,
+    TO_PEER,
+    patient_lab,
+)
+from tests.unit.driver.media_driver.receiving_rig import setup
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.cnc.error_log import read_errors
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.destination import (
+    AddDestination,
+    AddReceiveDestination,
+    RemoveDestination,
+)
+from windtunnel.driver.command.image import AvailableImage
+from windtunnel.driver.command.publication import (
+    AddExclusivePublication,
+    AddPublication,
+    ExclusivePublicationReady,
+)
+from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
+from windtunnel.driver.command.subscription import AddSubscription, SubscriptionReady
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.conductor.images import image_record
+
+HERE = SocketAddress("10.0.0.1", 20_121)
+ALL_ONES = "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]"
+NO_SCOPE = "[fe80::1%4294967296]"
+"""A link-local address on a link whose number has 33 bits."""
+MANUAL = "aeron:udp?control-mode=manual|term-length=64k"
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with patient_lab(tmp_path / "aeron") as opened:
+        yield opened
+
+
+def answer(driver, command):
+    """What is said to a command; a name may take the system a while."""
+    said = driver.ask(command)
+    until = time.monotonic() + 10
+    while not said and time.monotonic() < until:
+        time.sleep(0.001)
+        driver.turn()
+        said = driver.take()
+    return said
+
+
+def refusal(driver, command):
+    """The code that a command is refused with."""
+    (only,) = answer(driver, command)
+    assert isinstance(only, ErrorResponse)
+    assert only.correlation_id == command.correlation_id
+    assert only.message
+    return only.error_code
+
+
+def held(driver):
+    """What a refused command must not leave behind."""
+    driver.turn(4)
+    endpoints = driver.driver.conductor.resources.receive_endpoints
+    return (
+        driver.made(),
+        driver.logs(),
+        int(driver.links.mailboxes.is_open.sum()),
+        len(endpoints._slots._free),
+        driver.value(system_counters.BYTES_CURRENTLY_MAPPED),
+    )
+
+
+def check_it_lives(driver):
+    """The driver answers, and has met nothing that nobody had foreseen."""
+    _, said = driver.add(AddExclusivePublication, TO_PEER, STREAM + 50)
+    assert isinstance(said[0], ExclusivePublicationReady)
+    assert not [each for each in read_errors(driver.cnc.error_log) if "Traceback" in each.text]
+
+
+@pytest.mark.parametrize(
+    ("kind", "channel", "code"),
+    [
+        (AddPublication, "aeron:ipc?session-id=0x" + 3600 * "f", ErrorCode.GENERIC_ERROR),
+        (AddSubscription, "aeron:ipc?session-id=0x" + 3600 * "f", ErrorCode.GENERIC_ERROR),
+        (AddSubscription, f"{CHANNEL}|gtag=0x" + 3600 * "f", ErrorCode.GENERIC_ERROR),
+        (AddPublication, f"aeron:udp?endpoint={NO_SCOPE}:40123", ErrorCode.UNKNOWN_HOST),
+        (
+            AddSubscription,
+            f"aeron:udp?endpoint=[::1]:40123|control={NO_SCOPE}:40124",
+            ErrorCode.UNKNOWN_HOST,
+        ),
+        (AddSubscription, "aeron-spy:aeron:ipc", ErrorCode.INVALID_CHANNEL),
+        (AddPublication, "aeron-spy:aeron:ipc", ErrorCode.INVALID_CHANNEL),
+        (AddExclusivePublication, "aeron-spy:aeron:ipc", ErrorCode.INVALID_CHANNEL),
+        (AddPublication, f"aeron-spy:{TO_PEER}", ErrorCode.INVALID_CHANNEL),
+        (AddExclusivePublication, f"aeron-spy:{TO_PEER}|mtu=1", ErrorCode.INVALID_CHANNEL),
+    ],
+)
+def test_an_odd_channel_is_refused(driver, kind, channel, code):
+    before = held(driver)
+    command = kind(driver.client, driver.next_id(), STREAM, channel)
+    assert refusal(driver, command) == code
+    assert held(driver) == before
+    check_it_lives(driver)
+
+
+@pytest.mark.parametrize("kind", [AddPublication, AddSubscription])
+def test_the_last_of_all_addresses_is_a_group_like_others(driver, kind):
+    driver.add(kind, f"aeron:udp?endpoint={ALL_ONES}:40123")
+    check_it_lives(driver)
+
+
+def test_a_destination_on_no_link_is_one_that_is_not_known_yet(driver):
+    """As the C driver: to a manual channel a name may be added that nobody knows."""
+    registration_id, _ = driver.add(AddPublication, MANUAL)
+    channel = f"aeron:udp?endpoint={NO_SCOPE}:4000"
+    for kind in (AddDestination, RemoveDestination):
+        command = kind(driver.client, driver.next_id(), registration_id, channel)
+        assert answer(driver, command) == [OperationSuccess(command.correlation_id)]
+    check_it_lives(driver)
+
+
+def test_a_spy_on_ipc_is_no_destination(driver):
+    registration_id, _ = driver.add(AddSubscription, MANUAL)
+    before = held(driver)
+    command = AddReceiveDestination(
+        driver.client, driver.next_id(), registration_id, "aeron-spy:aeron:ipc"
+    )
+    assert refusal(driver, command) == ErrorCode.INVALID_CHANNEL
+    assert held(driver) == before
+    (subscription,) = driver.driver.conductor.resources.links.subscriptions.values()
+    assert subscription.local_destinations == []
+    check_it_lives(driver)
+
+
+def test_what_nobody_thought_of_in_a_command_is_answered_and_recorded(driver):
+    def fail(command):
+        raise ZeroDivisionError("nobody thought of this")
+
+    actions = driver.driver.conductor._actions
+    right, actions[AddSubscription] = actions[AddSubscription], fail
+    command = AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL)
+    (said,) = driver.ask(command)
+    assert (said.correlation_id, said.error_code) == (
+        command.correlation_id,
+        ErrorCode.GENERIC_ERROR,
+    )
+    assert "nobody thought of this" in said.message
+    assert driver.value(system_counters.ERRORS) == 1
+    (entry,) = read_errors(driver.cnc.error_log)
+    assert "ZeroDivisionError: nobody thought of this" in entry.text
+    assert "in fail" in entry.text, "the entry does not say where it happened"
+    actions[AddSubscription] = right
+    assert isinstance(driver.add(AddSubscription, CHANNEL)[1][0], SubscriptionReady)
+
+
+@pytest.mark.parametrize("step", ["fill_feedback", "fill_connection"])
+def test_what_nobody_thought_of_in_a_setup_costs_only_the_image(driver, monkeypatch, step):
+    driver.add(AddSubscription, CHANNEL)
+    before = held(driver)
+    maker = driver.driver.conductor.resources.images._maker
+    free = len(maker.slots._free)
+
+    def fail(*arguments, **more):
+        raise OverflowError("nobody thought of this")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(image_record, step, fail)
+        driver.send(HERE, setup())
+        assert held(driver) == before
+    assert len(maker.slots._free) == free
+    (entry,) = read_errors(driver.cnc.error_log)
+    assert "OverflowError: nobody thought of this" in entry.text
+    driver.run_for(2 * SECOND)
+    driver.send(HERE, setup())
+    driver.turn(4)
+    assert [type(item) for item in driver.take()] == [AvailableImage]

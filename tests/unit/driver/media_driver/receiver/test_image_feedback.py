@@ -1,0 +1,173 @@
+"""What an image says besides status messages and NAKs: refusals, round trips, response sessions."""
+
+import numpy as np
+import pytest
+
+from tests.naive import wire
+from tests.sim.stream_pair import MS, SESSION_ID, STREAM_ID, fill
+from tests.unit.driver.media_driver.receiving_rig import ReceivingRig, data, heartbeat, status_of
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.image import congestion_control, cubic
+from windtunnel.driver.media_driver.image import publication_image as image
+from windtunnel.driver.media_driver.receiver import receiver_state
+from windtunnel.driver.wire import error
+
+SECOND = 1_000 * MS
+OURS = 99
+RTT_ID, WINDOW_ID = 60, 61
+
+
+@pytest.fixture
+def rig(tmp_path):
+    rig = ReceivingRig(tmp_path, more_mailboxes=1)
+    rig.start()
+    return rig
+
+
+def of_kind(datagrams, kind):
+    return [item for item in datagrams if item[6] == kind]
+
+
+def reject(rig, reason=b"not wanted"):
+    rig.state.reasons[0][: len(reason)] = np.frombuffer(reason, np.uint8)
+    return rig.tell(receiver_state.REJECT_IMAGE, 0, len(reason))
+
+
+def test_a_rejected_image_says_why_every_200_ms_and_nothing_else(rig):
+    assert reject(rig) == []
+    sent = [rig.turn(after) for after in (200 * MS, 1, 200 * MS, 1)]
+    assert [len(item) for item in sent] == [0, 1, 0, 1]
+    assert sent[1] == [
+        wire.pack("error", 50, 0, 0, wire.ERR, SESSION_ID, STREAM_ID, OURS, 0, 13, 10)
+        + b"not wanted"
+    ]
+    assert rig.value(system_counters.ERROR_FRAMES_SENT) == 2
+
+
+def test_a_rejected_image_drops_what_comes_without_a_word(rig):
+    reject(rig)
+    rig.hear(data(0, 100), heartbeat(160, 0xE0), data(0, 100)[:-1] + b"\1")
+    last_packet_ns = image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS)
+    rig.turn(1 * MS)
+    assert rig.positions == (0, 0)
+    assert not rig.log().any()
+    assert rig.value(system_counters.INVALID_PACKETS) == 0
+    assert rig.value(system_counters.HEARTBEATS_RECEIVED) == 0
+    assert image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS) == last_packet_ns
+
+
+def test_a_refusal_is_said_even_where_nothing_was_heard_for_long(rig):
+    reject(rig)
+    assert len(of_kind(rig.turn(6 * SECOND), wire.ERR)) == 1
+
+
+def test_the_longest_reason_leaves_whole_with_its_group_tag(rig):
+    fill(rig.state.endpoints[0], has_group_tag=1, group_tag=-7)
+    reason = bytes(ord("a") + i % 26 for i in range(error.TEXT_LENGTH_MAX))
+    reject(rig, reason)
+    (sent,) = rig.turn(201 * MS)
+    assert len(sent) == 1063
+    assert sent[40:] == reason
+    assert sent[5] == 0x08
+    assert sent[24:32] == (-7).to_bytes(8, "little", signed=True)
+
+
+def rttm(receiver_id, *, flags=0x80, echo=12_345, session_id=SESSION_ID, delta=0):
+    return wire.pack(
+        "rtt_measurement", 40, 0, flags, wire.RTTM, session_id, STREAM_ID, echo, delta, receiver_id
+    )
+
+
+@pytest.mark.parametrize(("receiver_id", "answers"), [(OURS, 1), (0, 1), (OURS + 1, 0), (-1, 0)])
+def test_a_round_trip_question_is_echoed_if_it_is_meant_for_us(rig, receiver_id, answers):
+    rig.hear(rttm(receiver_id))
+    assert rig.turn() == [rttm(OURS, flags=0)] * answers
+    assert rig.destinations[-1] == rig.pair.names[0][:16].tobytes()
+
+
+def test_a_round_trip_question_about_a_stream_without_an_image_is_ignored(rig):
+    rig.hear(rttm(OURS, session_id=5))
+    assert rig.turn() == []
+
+
+def test_an_echo_leaves_from_the_socket_that_the_question_came_in_on(rig):
+    rig.add_transport(2, connection=1)
+    rig.hear(rttm(OURS), at=2)
+    rig.turn()
+    assert [(mailbox, item[6]) for mailbox, item in rig.left] == [(2, wire.RTTM)]
+
+
+def measure_rtt(rig):
+    rec = rig.state.images[0]
+    rec.congestion_control, rec.mtu = congestion_control.CUBIC, 1408
+    cubic.fill(
+        rec,
+        initial_rtt_ns=1 * MS,
+        is_measuring_rtt=True,
+        is_tcp_mode=False,
+        rtt_id=RTT_ID,
+        window_id=WINDOW_ID,
+        now_ns=rig.now_ns,
+    )
+    rec.last_rtt_ns = rig.now_ns
+
+
+def test_round_trips_are_measured_where_congestion_control_wants_to_know(rig):
+    rig.hear(data(0, 100))
+    rig.turn()
+    measure_rtt(rig)
+    assert of_kind(rig.turn(4 * MS), wire.RTTM) == []
+    (question,) = of_kind(rig.turn(1), wire.RTTM)
+    assert question == rttm(OURS, echo=rig.now_ns)
+    assert of_kind(rig.turn(1 * MS), wire.RTTM) == []
+    rig.hear(rttm(OURS, flags=0, echo=rig.now_ns - 3 * MS, delta=1 * MS))
+    rig.turn()
+    assert rig.value(RTT_ID) == 2 * MS
+    assert of_kind(rig.turn(8 * MS), wire.RTTM) == []
+    assert len(of_kind(rig.turn(1), wire.RTTM)) == 1
+
+
+def test_an_answer_for_somebody_else_is_no_measurement(rig):
+    measure_rtt(rig)
+    rig.hear(rttm(OURS + 1, flags=0, echo=rig.now_ns - 3 * MS))
+    rig.turn()
+    assert rig.value(RTT_ID) == 0
+
+
+def test_nobody_is_asked_who_was_not_heard(rig):
+    measure_rtt(rig)
+    rig.state.images[0].rtt_timeout_ns = 5_100 * MS
+    assert of_kind(rig.turn(5_200 * MS), wire.RTTM) == []
+    rig.hear(data(0, 100))
+    assert len(of_kind(rig.turn(), wire.RTTM)) == 1
+
+
+def test_the_session_that_answers_is_told_with_each_status_message_that_is_due(rig):
+    sent = rig.tell(receiver_state.SET_RESPONSE_SESSION, 0, 1, -4)
+    told = wire.pack("response_setup", 20, 0, 0, wire.RSP_SETUP, SESSION_ID, STREAM_ID, -4)
+    assert [item[6] for item in sent] == [wire.RSP_SETUP, wire.SM]
+    assert sent[0] == told
+    assert of_kind(rig.turn(200 * MS), wire.RSP_SETUP) == []
+    assert of_kind(rig.turn(1), wire.RSP_SETUP) == [told]
+    rig.tell(receiver_state.SET_RESPONSE_SESSION, 0, 0, 0)
+    assert [item[6] for item in rig.turn(201 * MS)] == [wire.SM]
+
+
+def test_status_messages_that_leave_early_tell_no_response_session(rig):
+    rig.tell(receiver_state.SET_RESPONSE_SESSION, 0, 1, 5)
+    for at in range(0, 16_384, 1024):
+        rig.hear(data(at, 992))
+    rig.turn()
+    rig.consume(16_384)
+    assert [item[6] for item in rig.turn()] == [wire.SM]
+
+
+def test_a_cubic_window_is_in_the_status_message_that_a_loss_forces(rig):
+    measure_rtt(rig)
+    rig.state.images[0].rtt_is_measured = 0
+    rig.hear(data(0, 100), data(4096, 100))
+    sent = rig.turn(1) + rig.turn(1) + rig.turn(1)
+    windows = [status_of(item)["window"] for item in of_kind(sent, wire.SM)]
+    assert windows == [10 * 1408, 8 * 1408]
+    assert counters.get(rig.pair.values, WINDOW_ID) == 8 * 1408

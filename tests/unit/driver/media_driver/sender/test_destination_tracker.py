@@ -1,0 +1,192 @@
+"""Where a multi-destination channel sends to: against a list, and the rules one by one."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.naive.destinations import Destinations
+from windtunnel.driver.channel.socket_address import SocketAddress, read_name, write_name
+from windtunnel.driver.cnc import counters
+from windtunnel.driver.media.send_endpoint import make_send_endpoints
+from windtunnel.driver.media_driver.sender import destination_tracker as tracker
+
+SLOT, COUNTER = 1, 3
+FIRST = SLOT * tracker.DESTINATIONS_MAX
+HOSTS = ("10.0.0.1", "10.0.0.2", "fe80::1")
+ADDRESSES = [(host, port) for host in HOSTS for port in (40_001, 40_002)]
+
+
+class Table:
+    """One channel's destinations."""
+
+    def __init__(self, mode):
+        self.endpoints, _ = make_send_endpoints(3)
+        self.rows = tracker.make_destinations(3)
+        self.values = np.zeros(128 * 8, np.uint8)
+        self.endpoints[SLOT].destinations_mode = mode
+        self.endpoints[SLOT].destinations_id = COUNTER
+
+    def name(self, address):
+        name = np.zeros(28, np.uint8)
+        return name, write_name(name, SocketAddress(*address) if address else None)
+
+    def call(self, function, *middle):
+        return int(function(self.endpoints, self.rows, SLOT, *middle) or 0)
+
+    def add(self, registration, address, now):
+        return self.call(tracker.add, self.values, registration, *self.name(address), now)
+
+    def remove(self, address):
+        self.call(tracker.remove, self.values, *self.name(address))
+
+    def remove_by_id(self, registration):
+        self.call(tracker.remove_by_id, self.values, registration)
+
+    def change(self, registration, address):
+        self.call(tracker.change_address, registration, *self.name(address))
+
+    def hear(self, receiver, address, now):
+        self.call(tracker.on_status, self.values, receiver, *self.name(address), now)
+
+    def expire(self, now):
+        self.call(tracker.expire, self.values, now)
+
+    def find(self, receiver, address):
+        found = self.call(tracker.find, receiver, *self.name(address))
+        return None if found == tracker.NOT_FOUND else found - FIRST
+
+    def take_silent(self, now):
+        found, silent = FIRST - 1, []
+        while (found := self.call(tracker.next_silent, found, now)) != tracker.NOT_FOUND:
+            silent.append(int(self.rows[found].registration_id))
+        return silent
+
+    def places(self):
+        count = int(self.endpoints[SLOT].destinations_count)
+        assert counters.get(self.values, COUNTER) == count
+        return [
+            SimpleNamespace(
+                registration=int(row.registration_id),
+                address=address and (address.host, address.port),
+                heard=int(row.last_activity_ns),
+                receiver=int(row.receiver_id) if row.has_receiver_id else None,
+            )
+            for row in self.rows[FIRST : FIRST + count]
+            for address in [read_name(row.name, int(row.name_length))]
+        ]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["hear"] * 4 + ["add", "remove", "by_id", "change", "expire", "silent"]),
+        st.integers(1, 3),
+        st.sampled_from(ADDRESSES),
+        st.sampled_from([0, 1, tracker.TIMEOUT_NS // 2, tracker.TIMEOUT_NS]),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS, is_dynamic=st.booleans())
+def test_agrees_with_its_naive_twin(steps, is_dynamic):
+    table = Table(tracker.DYNAMIC if is_dynamic else tracker.MANUAL)
+    twin, now = Destinations(is_dynamic, tracker.TIMEOUT_NS), 0
+    for number, (operation, receiver, address, delay) in enumerate(steps):
+        now += delay
+        if operation == "hear":
+            table.hear(receiver, address, now)
+            twin.hear(receiver, address, now)
+        elif operation == "add":
+            nowhere = number % 4 == 0
+            table.add(receiver, None if nowhere else address, now)
+            twin.add(receiver, None if nowhere else address, now)
+        elif operation == "remove":
+            which = None if number % 4 == 0 else address
+            table.remove(which)
+            twin.remove(which)
+        elif operation == "by_id":
+            table.remove_by_id(receiver)
+            twin.remove_by_id(receiver)
+        elif operation == "change":
+            table.change(receiver, address)
+            twin.change(receiver, address)
+        elif operation == "expire":
+            table.expire(now)
+            twin.expire(now)
+        else:
+            assert table.take_silent(now) == twin.take_silent(now)
+        assert [vars(place) for place in table.places()] == [vars(p) for p in twin.places]
+        found = twin.find(receiver, address)
+        index = next((i for i, p in enumerate(twin.places) if p is found), None)
+        assert table.find(receiver, address) == index
+    assert not table.rows[:FIRST].last_activity_ns.any()
+
+
+def test_a_receiver_keeps_its_place_when_it_is_seen_from_another_address():
+    table = Table(tracker.DYNAMIC)
+    table.hear(7, ("10.0.0.1", 40_001), 5)
+    table.hear(7, ("10.0.0.2", 40_001), 6)
+    assert [place.address for place in table.places()] == [("10.0.0.1", 40_001)]
+    table.hear(7, ("10.0.0.1", 40_002), 7)
+    assert len(table.places()) == 2
+
+
+def test_two_receivers_behind_one_address_are_two_only_once_they_have_names():
+    table = Table(tracker.MANUAL)
+    table.add(1, ("10.0.0.1", 40_001), 0)
+    assert table.find(7, ("10.0.0.1", 40_001)) == 0
+    table.hear(7, ("10.0.0.1", 40_001), 1)
+    assert table.find(8, ("10.0.0.1", 40_001)) is None
+
+
+def test_a_status_message_from_a_stranger_adds_nothing_in_manual_mode():
+    table = Table(tracker.MANUAL)
+    table.hear(7, ("10.0.0.1", 40_001), 5)
+    assert table.places() == []
+
+
+@pytest.mark.parametrize(("age", "count"), [(tracker.TIMEOUT_NS, 1), (tracker.TIMEOUT_NS + 1, 0)])
+def test_a_silent_destination_goes(age, count):
+    table = Table(tracker.DYNAMIC)
+    table.hear(7, ("10.0.0.1", 40_001), 5)
+    table.expire(5 + age)
+    assert len(table.places()) == count
+
+
+@pytest.mark.parametrize("mode", [tracker.DYNAMIC, tracker.MANUAL])
+def test_a_full_table_takes_nobody_more(mode):
+    table = Table(mode)
+    for number in range(tracker.DESTINATIONS_MAX):
+        assert table.add(number, ("10.0.0.1", 1000 + number), 0) == FIRST + number
+    assert table.add(-5, ("10.0.0.2", 1), 0) == tracker.NOT_FOUND
+    table.hear(7, ("10.0.0.2", 1), 0)
+    assert len(table.places()) == tracker.DESTINATIONS_MAX
+    assert not table.rows[FIRST + tracker.DESTINATIONS_MAX :].name_length.any()
+
+
+def test_what_is_no_address_is_no_destination():
+    table = Table(tracker.DYNAMIC)
+    table.call(tracker.on_status, table.values, 7, np.zeros(28, np.uint8), 0, 5)
+    assert table.places() == []
+
+
+def test_only_one_of_two_equal_destinations_is_removed():
+    table = Table(tracker.MANUAL)
+    for registration in (1, 2, 3):
+        table.add(registration, ADDRESSES[registration != 3], 0)
+    table.remove(ADDRESSES[1])
+    assert [place.registration for place in table.places()] == [1, 3]
+
+
+def test_a_destination_without_an_address_is_removed_by_none():
+    table = Table(tracker.MANUAL)
+    table.add(1, ADDRESSES[0], 0)
+    table.remove(None)
+    assert len(table.places()) == 1
+    table.add(2, None, 0)
+    table.add(3, None, 0)
+    table.remove(None)
+    assert [place.registration for place in table.places()] == [1, 2]

@@ -1,0 +1,380 @@
+"""What a publication sends and when: SETUP, data, heartbeats, and ranges sent again."""
+
+import random
+import struct
+
+import pytest
+
+from tests.naive import wire
+from tests.sim.stream_pair import MS, NAKS_IN, SESSION_ID, SLOT, SND_BPE, SND_POS, STREAM_ID
+from tests.unit.driver.media_driver.sending_rig import SendingRig, kinds, retire
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.media import link
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.sender import sender, sender_state
+
+TERM = 65_536
+EOS, REVOKED = 0x20, 0x10
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return SendingRig(tmp_path)
+
+
+def test_a_setup_leaves_at_once_and_then_every_100_ms_until_somebody_answers(rig):
+    rig.turn()
+    rig.offer(100)
+    opening = rig.turn()
+    assert kinds(opening) == ["setup"]
+    assert rig.turn(99 * MS) == []
+    assert rig.turn(1 * MS) == opening
+    assert rig.turn(100 * MS) == opening
+    rig.hear_status(0, 4096)
+    rig.turn(1 * MS)
+    assert kinds(rig.turn(1 * MS)) == ["data"]
+    assert "setup" not in kinds([d for _ in range(5) for d in rig.turn(100 * MS)])
+
+
+def test_a_setup_says_where_the_sender_is(rig):
+    rig.start()
+    rig.offer(1000, 1000)
+    rig.turn()
+    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5))
+    rig.turn(100 * MS)
+    (datagram,) = [item for item in rig.turn() if kinds([item]) == ["setup"]]
+    assert struct.unpack("<iBBHiiiiiiii", datagram) == (
+        40,
+        0,
+        0,
+        wire.SETUP,
+        rig.value(SND_POS),
+        SESSION_ID,
+        STREAM_ID,
+        7,
+        7,
+        TERM,
+        1408,
+        0,
+    )
+
+
+def test_an_elicited_setup_leaves_once(rig):
+    rig.start()
+    rig.turn(100 * MS)
+    elicit = wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5)
+    rig.hear(elicit)
+    rig.turn()
+    assert "setup" in kinds(rig.turn())
+    assert "setup" not in kinds([d for _ in range(3) for d in rig.turn(100 * MS)])
+
+
+def test_a_stream_that_ended_answers_no_wish_for_a_setup(rig):
+    rig.start()
+    rig.tell(sender_state.END_PUBLICATION, SLOT, 0)
+    rig.turn(100 * MS)
+    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5))
+    assert "setup" not in kinds([d for _ in range(4) for d in rig.turn(100 * MS)])
+
+
+def test_heartbeats_leave_100_ms_after_the_last_thing_that_left(rig):
+    rig.turn()
+    rig.turn()
+    rig.hear_status(0, 4096)
+    rig.turn()
+    assert kinds(rig.turn()) == ["heartbeat"]
+    assert rig.turn(99 * MS) == []
+    assert kinds(rig.turn(1 * MS)) == ["heartbeat"]
+    rig.offer(100)
+    assert kinds(rig.turn(50 * MS)) == ["data"]
+    assert rig.turn(99 * MS) == []
+    assert kinds(rig.turn(1 * MS)) == ["heartbeat"]
+    assert rig.value(system_counters.HEARTBEATS_SENT) == 3
+
+
+def revoke(rig):
+    """What a publisher does to the log when it takes its stream back."""
+    descriptor.put_is_publication_revoked_release(rig.pair.log.log, rig.pair.log.meta_at)
+
+
+@pytest.mark.parametrize(
+    ("signal_eos", "is_ended", "is_revoked", "flags"),
+    [
+        (1, 0, 0, 0),
+        (1, 1, 0, EOS),
+        (0, 1, 0, 0),
+        (1, 1, 1, EOS | REVOKED),
+        (0, 1, 1, EOS | REVOKED),
+        # The conductor finds out by its timer, which may be a second away.
+        (1, 0, 1, EOS | REVOKED),
+        (0, 0, 1, EOS | REVOKED),
+    ],
+)
+def test_a_heartbeat_says_where_and_how_the_stream_ends(
+    rig, signal_eos, is_ended, is_revoked, flags
+):
+    rig.record.signal_eos = signal_eos
+    rig.start()
+    rig.offer(100)
+    rig.turn()
+    if is_revoked:
+        revoke(rig)
+    if is_ended:
+        rig.tell(sender_state.END_PUBLICATION, SLOT, is_revoked)
+    rig.turn()
+    (datagram,) = rig.turn(100 * MS)
+    assert datagram == wire.pack(
+        "data", 0, 0, 0xC0 | flags, wire.DATA, 160, SESSION_ID, STREAM_ID, 7, 0
+    )
+
+
+def test_frames_leave_as_they_lie_in_the_log_and_whole(rig):
+    rig.start()
+    rig.offer(100, 200, 1500, 4000)
+    sent = rig.turn()
+    assert [len(item) for item in sent] == [160 + 256, 1408, 160, 1408]
+    sent += rig.turn() + rig.turn()
+    assert b"".join(sent) == rig.bytes_of(0, rig.value(SND_POS))
+    assert rig.value(SND_POS) == rig.pair.log.producer_position()
+    heartbeats = 32 * rig.value(system_counters.HEARTBEATS_SENT)
+    assert rig.value(system_counters.BYTES_SENT) == sum(map(len, sent)) + heartbeats
+
+
+def test_nothing_leaves_beyond_the_limit(rig):
+    rig.start(window=2048)
+    rig.offer(1000, 1000, 1000)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert sum(map(len, sent)) == 1056
+    rig.hear_status(1056, 1056)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert kinds(sent) == ["data"]
+    assert rig.positions == (2112, 2112)
+
+
+def test_being_held_back_is_counted_once_until_something_leaves(rig):
+    rig.start(window=1056)
+    rig.offer(1000, 1000, 1000)
+    counted = []
+    for position in (None, None, 1056, None):
+        if position:
+            rig.hear_status(position, 1056)
+        for _ in range(3):
+            rig.turn()
+        counted.append((rig.value(SND_BPE), rig.value(system_counters.SENDER_FLOW_CONTROL_LIMITS)))
+    assert counted == [(1, 1), (1, 1), (2, 2), (2, 2)]
+
+
+def test_what_did_not_fit_behind_what_left_is_held_back_at_once(rig):
+    """As the C driver counts: when it finds out, and again in the turn that sends nothing."""
+    rig.start(window=1500)
+    rig.offer(100)
+    rig.turn()
+    rig.offer(1000, 1000)
+    assert kinds(rig.turn()) == ["data"]
+    assert rig.value(SND_BPE) == 1
+    rig.turn()
+    rig.turn()
+    assert rig.value(SND_BPE) == 2
+
+
+def test_a_revoked_stream_is_connected_no_more_whoever_speaks_last(rig):
+    rig.start()
+    # The conductor says so before the sender knows, and the sender contradicts it meanwhile.
+    assert rig.is_connected()
+    rig.tell(sender_state.END_PUBLICATION, SLOT, 1)
+    rig.turn()
+    assert not rig.is_connected()
+
+
+def test_a_frame_that_does_not_fit_the_limit_is_not_cut(rig):
+    rig.start(window=512)
+    rig.offer(1000)
+    assert rig.turn() == []
+    assert rig.positions == (0, 512)
+    # Nothing has left since the start, so there is nothing that could be held back again.
+    assert rig.value(SND_BPE) == 0
+
+
+def test_room_for_its_header_lets_a_pad_out_so_the_limit_may_be_passed_by_it(rig):
+    rig.start()
+    rig.fill_to(TERM - 1024)
+    rig.hear_status(rig.value(SND_POS), 64)
+    rig.offer(32, 2000)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert [len(item) for item in sent] == [64]
+    rig.hear_status(TERM - 1024, 64 + 32)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert kinds(sent) == ["pad"]
+    assert sent[0][:4] == (1024 - 64).to_bytes(4, "little")
+    assert rig.positions == (TERM, TERM - 1024 + 96)
+
+
+def abort(rig, position, length):
+    """Make padding of the frame of a message that its publisher gave up."""
+    at = rig.pair.log.base(position) + position % TERM
+    assert int(rig.pair.log.log[at : at + 4].view("<i4")[0]) == length
+    rig.pair.log.log[at + 6] = wire.PAD
+
+
+def leave_in_one_send(lengths, are_pads, room, mtu, most):
+    """Position and length on the wire of each datagram of a send: the slow, obvious way."""
+    frames, at = [], 0
+    for length, is_pad in zip(lengths, are_pads, strict=True):
+        frames.append((at, 32 if is_pad else length, length, is_pad))
+        at += length
+    found, reached = [], 0
+    while frames and reached < room and len(found) < most:
+        start, on_wire, limit = reached, 0, min(mtu, room - reached)
+        while frames and on_wire + frames[0][1] <= limit:
+            _, travels, length, is_pad = frames.pop(0)
+            on_wire, reached = on_wire + travels, reached + length
+            if is_pad:
+                break
+        if on_wire == 0:
+            break
+        found.append((start, on_wire))
+    return found, reached
+
+
+def test_the_limit_is_passed_by_one_pad_however_many_wait(rig):
+    rig.record.max_messages_per_send = 64
+    rig.start(window=1408)
+    rig.offer(*[1344] * 23, 1000)
+    for number in range(23):
+        abort(rig, number * 1376, 1376)
+    sent = [item for _ in range(3) for item in rig.turn()]
+    assert kinds(sent) == ["pad", "pad"]
+    assert rig.positions == (2 * 1376, 1408)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_send_goes_as_far_as_the_obvious_one_and_so_does_a_resend(rig, seed):
+    chance = random.Random(seed)
+    lengths = [32 * chance.randint(2, 44) for _ in range(30)]
+    are_pads = [chance.random() < 0.4 for _ in lengths]
+    room = 32 * chance.randint(1, 512)
+    rig.record.max_messages_per_send = 64
+    rig.start(window=room)
+    rig.offer(*[length - 32 for length in lengths])
+    for number, is_pad in enumerate(are_pads):
+        if is_pad:
+            abort(rig, sum(lengths[:number]), lengths[number])
+    expected, reached = leave_in_one_send(lengths, are_pads, room, 1408, 64)
+    assert rig.turn() == [rig.bytes_of(*each) for each in expected]
+    assert rig.positions == (reached, room)
+    # A resend is charged alike: what it was asked for ends where what was sent ends.
+    rig.hear_nak(0, reached)
+    expected, _ = leave_in_one_send(lengths, are_pads, reached, 1408, 64)
+    again = rig.turn() + rig.turn()
+    assert [item for item in again if len(item) > 32 or item[6] == wire.PAD] == [
+        rig.bytes_of(*each) for each in expected
+    ]
+
+
+def test_a_send_that_fails_is_tried_again(rig):
+    rig.start()
+    rig.offer(1000, 1000)
+    box = rig.pair.links.mailboxes[0]
+    box.peer_length, peer = 0, int(box.peer_length)
+    assert rig.turn() == []
+    assert rig.value(system_counters.SHORT_SENDS) == 1
+    assert rig.value(SND_POS) == 0
+    box.peer_length = peer
+    assert b"".join(rig.turn()) == rig.bytes_of(0, 2112)
+
+
+def test_what_left_of_a_batch_is_not_sent_twice(rig):
+    rig.start()
+    rig.offer(*[1300] * 4)
+    rings, ring_length = rig.pair.links.rings, rig.pair.links.memory.size // 4
+    rings[1].head = rings[1].tail - (ring_length - 2 * (1376 + link.HEADER_LENGTH))
+    head, tail = int(rings[1].head), int(rings[1].tail)
+    rig.now_ns += 1
+    sender.do_work(rig.state, rig.now_ns)
+    assert (rig.value(SND_POS), rig.value(system_counters.SHORT_SENDS)) == (2 * 1344, 1)
+    rings[1].head = tail
+    assert head < tail
+    assert b"".join(rig.take()) == rig.bytes_of(0, 2 * 1344)
+    assert b"".join(rig.turn()) == rig.bytes_of(2 * 1344, 2 * 1344)
+
+
+@pytest.mark.parametrize(
+    ("begin", "length", "expected"),
+    [
+        (0, 1056, (0, 1056)),
+        (1056, 1056, (1056, 1056)),
+        (0, 3168, (0, 3168)),
+        (0, 65_536, (0, 3168)),
+        (0, 1088, (0, 1056)),
+        (0, 1024, None),
+        (3168, 32, None),
+        (0, 0, None),
+        (32, 1024, None),
+    ],
+)
+def test_a_nak_is_answered_with_whole_frames_of_what_was_sent(rig, begin, length, expected):
+    rig.start(window=3168)
+    rig.offer(1000, 1000, 1000, 1000)
+    rig.turn()
+    assert rig.value(SND_POS) == 3168
+    rig.hear_nak(begin, length)
+    again = rig.turn() + rig.turn()
+    assert b"".join(again) == (rig.bytes_of(*expected) if expected else b"")
+    served, resent = (1, expected[1]) if expected else (0, 0)
+    assert rig.value(system_counters.RETRANSMITS_SENT) == served
+    assert rig.value(system_counters.RETRANSMITTED_BYTES) == resent
+    assert rig.value(system_counters.NAKS_RECEIVED) == rig.value(NAKS_IN) == 1
+
+
+def answers_to_nak(rig, position, length):
+    rig.hear_nak(position, length)
+    before = rig.value(system_counters.RETRANSMITS_SENT)
+    rig.turn()
+    rig.turn()
+    return rig.value(system_counters.RETRANSMITS_SENT) - before
+
+
+def test_the_same_range_is_sent_again_only_after_the_linger(rig):
+    rig.start()
+    rig.offer(1000, 1000)
+    rig.turn()
+    assert answers_to_nak(rig, 0, 1056) == 1
+    rig.now_ns += 9 * MS
+    assert answers_to_nak(rig, 0, 1056) == 0
+    assert answers_to_nak(rig, 1056, 1056) == 1
+    rig.turn(10 * MS)
+    assert answers_to_nak(rig, 1056, 1056) == 1
+
+
+def test_a_nak_of_long_ago_or_of_no_term_is_not_answered(rig):
+    rig.start()
+    rig.fill_to(TERM + 4096)
+    oldest = TERM + 4096 - TERM // 2 - TERM // 8
+    assert answers_to_nak(rig, oldest - 1024, 1024) == 0
+    assert answers_to_nak(rig, oldest, 1024) == 1
+    rig.turn(20 * MS)
+    assert answers_to_nak(rig, rig.value(SND_POS), 1056) == 0
+    assert answers_to_nak(rig, -TERM, 1056) == 0
+
+
+def test_a_new_publication_in_an_old_slot_answers_naks_of_its_own(rig):
+    """What lingered for the old stream must not suppress the new one's."""
+    rig.start()
+    rig.offer(1000)
+    rig.turn()
+    assert answers_to_nak(rig, 0, 1056) == 1
+    retire(rig)
+    rig.record.resend_count = 0
+    rig.tell(sender_state.ADD_PUBLICATION, SLOT)
+    rig.turn(1_000 * MS)
+    assert answers_to_nak(rig, 0, 1056) == 1
+
+
+def test_what_was_let_go_is_silent(rig):
+    rig.start()
+    rig.offer(1000)
+    retire(rig)
+    assert rig.turn(1_000 * MS) == []
+    assert (sender_state.PUBLICATION_RELEASED, SLOT) in rig.events()
+    assert answers_to_nak(rig, 0, 1056) == 0
+    assert rig.value(system_counters.NAKS_RECEIVED) == 0

@@ -1,0 +1,250 @@
+"""What the sender tells the conductor about its receivers: refusals, responses, who listens."""
+
+import pytest
+
+from tests.naive import wire
+from tests.sim.stream_pair import MS, SESSION_ID, SLOT, SND_LMT, SND_POS, STREAM_ID
+from tests.unit.driver.media_driver.sending_rig import PEER, RECEIVER_ID, SendingRig, kinds
+from windtunnel.driver.channel.socket_address import SocketAddress, read_name
+from windtunnel.driver.logbuffer import descriptor
+from windtunnel.driver.media import send_endpoint
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.sender import (
+    destination_tracker,
+    error_frames,
+    flow_control,
+    network_publication,
+)
+from windtunnel.driver.media_driver.sender import sender_state as state_of
+
+TEXT = b"not wanted"
+TAG = 77
+OTHER = SocketAddress("10.0.0.2", 40_000)
+RESPONSE_ID, RESPONSE_SESSION = 4242, -7
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return SendingRig(tmp_path)
+
+
+def refusal(receiver_id=RECEIVER_ID, text=TEXT, stream_id=STREAM_ID, trailer=b""):
+    head = wire.pack(
+        "error", 40 + len(text), 0, 0x08, wire.ERR, SESSION_ID, stream_id, receiver_id, TAG, 13,
+        len(text),
+    )  # fmt: skip
+    return head + text + trailer
+
+
+def hear(rig, *datagrams, source=PEER):
+    for datagram in datagrams:
+        rig.hear(datagram, source)
+    rig.turn()
+    rig.turn()
+
+
+def errors_of(rig):
+    return [event for event in rig.events(5) if event[0] == state_of.PUBLICATION_ERROR]
+
+
+def disconnect(rig):
+    """What the conductor does when a publication loses its last reader."""
+    descriptor.put_is_connected_release(rig.pair.log.log, rig.pair.log.meta_at, 0)
+
+
+def is_alive(rig):
+    return bool(network_publication.has_receivers_acquire(rig.state.words, SLOT))
+
+
+def test_a_refusal_ends_the_receiver_and_is_reported_whole_with_its_source(rig):
+    rig.start()
+    hear(rig, refusal(trailer=bytes(1000)))
+    ((_, slot, destination_id, place, name_length),) = errors_of(rig)
+    assert (slot, destination_id) == (SLOT, -1)
+    ring = rig.state.error_frames
+    start = error_frames.slot_at(place)
+    assert read_name(ring[start : start + 28], name_length) == PEER
+    frame = ring[start + error_frames.FRAME :][: 40 + len(TEXT)].tobytes()
+    assert frame == refusal()
+    rig.turn()
+    assert not is_alive(rig)
+    assert not rig.is_connected()
+
+
+def test_a_refusal_is_reported_once_and_only_for_receivers_that_are_known(rig):
+    rig.start()
+    hear(rig, refusal(receiver_id=5), refusal(stream_id=5))
+    assert errors_of(rig) == []
+    assert is_alive(rig)
+    hear(rig, refusal(), refusal())
+    assert len(errors_of(rig)) == 1
+    assert rig.value(system_counters.ERROR_FRAMES_RECEIVED) == 4
+
+
+def test_a_refusal_by_a_destination_names_it(rig):
+    rig.serve_destinations(destination_tracker.MANUAL, OTHER)
+    rig.hear_status(0, 32_768, source=OTHER)
+    hear(rig, refusal(), source=OTHER)
+    assert [event[2] for event in errors_of(rig)] == [100]
+
+
+def test_a_refusal_that_finds_no_place_is_reported_when_it_comes_again(rig):
+    rig.start()
+    for receiver in range(error_frames.SLOTS + 1):
+        rig.hear_status(0, 32_768, receiver_id=receiver)
+        hear(rig, refusal(receiver))
+    assert len(errors_of(rig)) == error_frames.SLOTS
+    assert is_alive(rig)
+    for _ in range(error_frames.SLOTS):
+        error_frames.release(rig.state.error_frames)
+    hear(rig, refusal(error_frames.SLOTS))
+    (event,) = errors_of(rig)
+    assert event[3] == 0
+
+
+def test_a_group_waits_no_longer_for_a_receiver_that_refuses(rig):
+    rig.state.flows[SLOT].strategy = flow_control.MIN
+    rig.state.flows[SLOT].receiver_timeout_ns = 5_000 * MS
+    rig.start(window=4096)
+    rig.hear_status(0, 2048, receiver_id=5)
+    hear(rig)
+    assert rig.value(SND_LMT) == 2048
+    hear(rig, refusal(receiver_id=5))
+    rig.turn()
+    assert rig.value(SND_LMT) == 4096
+
+
+@pytest.mark.parametrize("has_correlation", [True, False])
+def test_a_response_setup_is_passed_on_if_a_response_was_asked_for(rig, has_correlation):
+    rig.record.has_response_correlation = int(has_correlation)
+    rig.record.response_correlation_id = RESPONSE_ID
+    rig.begin()
+    hear(
+        rig,
+        wire.pack("response_setup", 20, 0, 0, 11, SESSION_ID, STREAM_ID, RESPONSE_SESSION),
+        wire.pack("response_setup", 20, 0, 0, 11, SESSION_ID, 5, RESPONSE_SESSION),
+        wire.pack("response_setup", 20, 0, 0, 11, SESSION_ID, STREAM_ID, RESPONSE_SESSION)[:19],
+    )
+    expected = [(state_of.RESPONSE_SETUP, SLOT, RESPONSE_ID, RESPONSE_SESSION)]
+    assert rig.events(4) == (expected if has_correlation else [])
+    assert rig.value(system_counters.INVALID_PACKETS) == 1
+
+
+def test_the_first_receiver_of_a_response_stream_is_reported_each_time(rig):
+    rig.record.has_response_correlation = 1
+    rig.record.response_correlation_id = RESPONSE_ID
+    expected = [(state_of.RESPONSE_CONNECTED, SLOT, RESPONSE_ID)]
+    rig.start()
+    rig.hear_status(0, 32_768)
+    rig.hear_status(0, 32_768, receiver_id=5)
+    hear(rig)
+    assert rig.events(3) == expected
+    rig.turn(5_000 * MS)
+    rig.hear_status(0, 32_768)
+    hear(rig)
+    assert rig.events(3) == expected
+
+
+def test_a_stream_that_no_response_belongs_to_reports_no_connection(rig):
+    rig.start()
+    assert rig.events() == []
+
+
+def test_a_group_is_connected_only_with_as_many_receivers_as_it_must_have(rig):
+    flow = rig.state.flows[SLOT]
+    flow.strategy, flow.group_min_size, flow.receiver_timeout_ns = 1, 2, 5_000 * MS
+    words = rig.state.words
+    rig.start()
+    assert is_alive(rig)
+    assert not network_publication.has_required_receivers_acquire(words, SLOT)
+    assert not rig.is_connected()
+    rig.hear_status(0, 32_768, receiver_id=5)
+    hear(rig)
+    assert network_publication.has_required_receivers_acquire(words, SLOT)
+    assert rig.is_connected()
+    rig.hear_status(0, 0, flags=0x40, receiver_id=5)
+    hear(rig)
+    rig.turn()
+    assert not network_publication.has_required_receivers_acquire(words, SLOT)
+    assert not rig.is_connected()
+
+
+def test_members_are_told_by_the_tag_in_their_status_messages(rig):
+    flow = rig.state.flows[SLOT]
+    flow.strategy, flow.group_tag, flow.receiver_timeout_ns = 2, TAG, 5_000 * MS
+    rig.begin()
+    rig.hear_status(0, 4096, receiver_id=1, tag=TAG.to_bytes(8, "little"))
+    rig.hear_status(0, 32_768, receiver_id=2, tag=(5).to_bytes(8, "little"))
+    rig.hear_status(0, 32_768, receiver_id=3)
+    hear(rig)
+    assert rig.value(SND_LMT) == 4096
+    assert rig.events() == []
+    rig.hear_status(0, 32_768, receiver_id=4, tag=TAG.to_bytes(4, "little"))
+    hear(rig)
+    assert rig.value(SND_LMT) == 4096
+    assert rig.events() == [(state_of.GROUP_TAG_MALFORMED, 0)]
+
+
+def test_a_receiver_that_asks_for_a_setup_holds_the_limit_until_it_joins(rig):
+    flow = rig.state.flows[SLOT]
+    flow.strategy, flow.receiver_timeout_ns = flow_control.MIN, 5_000 * MS
+    rig.start(window=4096)
+    rig.hear_setup_wish(receiver_id=5)
+    hear(rig)
+    assert kinds(rig.turn(100 * MS))[0] == "setup"
+    rig.hear_status(0, 8192)
+    hear(rig)
+    assert rig.value(SND_LMT) == 4096
+    rig.hear_status(0, 8192, receiver_id=5)
+    hear(rig)
+    assert rig.value(SND_LMT) == 8192
+
+
+@pytest.mark.parametrize(("simulates", "moves"), [(1, True), (0, False)])
+def test_spies_alone_carry_a_stream_that_lets_them(rig, simulates, moves):
+    rig.record.spies_simulate_connection = simulates
+    rig.begin()
+    rig.offer(1000)
+    network_publication.set_spies_release(rig.state.words, SLOT, 1, 1056)
+    rig.turn()
+    assert rig.is_connected() == moves
+    assert rig.positions == ((1056, 1056) if moves else (0, 0))
+    network_publication.set_spies_release(rig.state.words, SLOT, 0, 1056)
+    rig.turn()
+    assert not rig.is_connected()
+
+
+def test_spies_carry_nothing_while_there_are_receivers(rig):
+    rig.record.spies_simulate_connection = 1
+    rig.start(window=0)
+    rig.offer(1000)
+    network_publication.set_spies_release(rig.state.words, SLOT, 1, 1056)
+    rig.turn()
+    assert rig.positions == (0, 0)
+
+
+def test_a_revoked_stream_is_never_connected_again(rig):
+    rig.start()
+    rig.tell(state_of.END_PUBLICATION, SLOT, 1)
+    rig.turn()
+    disconnect(rig)
+    rig.hear_status(0, 32_768)
+    hear(rig)
+    assert not rig.is_connected()
+
+
+def test_what_the_stream_is_connected_to_is_written_in_idle_turns_too(rig):
+    rig.start()
+    disconnect(rig)
+    rig.turn()
+    assert rig.is_connected()
+
+
+def test_the_time_of_the_last_status_message_is_published(rig):
+    rig.begin()
+    rig.hear_status(0, 4096)
+    rig.turn()
+    heard_ns = rig.now_ns
+    rig.turn(50 * MS)
+    assert send_endpoint.last_status_acquire(rig.state.endpoint_words, 0) == heard_ns
+    assert rig.value(SND_POS) == 0

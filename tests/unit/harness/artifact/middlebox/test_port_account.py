@@ -1,0 +1,12 @@
+"""The account of what came in from one host of several."""
+
+from windtunnel.harness.artifact.middlebox.ledger import Ledger, PortAccount
+
+
+def test_ports_survive_their_file(tmp_path):
+    account = PortAccount(received=10, strays=2, unlinked=1, copies=4)
+    assert account.handed_on == 11
+    Ledger({}, {}, {"a": account}).write(tmp_path / "ledger.json")
+    assert Ledger.read(tmp_path / "ledger.json").ports == {"a": account}
+    Ledger({}).write(tmp_path / "ledger.json")
+    assert "ports" not in (tmp_path / "ledger.json").read_text()

@@ -1,0 +1,213 @@
+"""`windtunnel analyze` answers, and says of bad input what is wrong with it."""
+
+import json
+
+import pytest
+
+from tests.golden.reader import GOLDEN, load
+from tests.stand_ins import made_capture as made
+from tests.stand_ins.made_capture import START_NS, Packet, packet
+from tests.unit.reports.made_suite import make_suite
+from tests.unit.reports.test_page import SMALL
+from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.cli.root import main
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        code = main(["analyze", *(str(each) for each in arguments)])
+        told = capsys.readouterr()
+        assert "Traceback" not in told.err
+        return code, told.out, told.err
+
+    return run
+
+
+@pytest.fixture
+def capture(tmp_path):
+    def capture(content):
+        path = tmp_path / "made.pcap"
+        path.write_bytes(content)
+        return path
+
+    return capture
+
+
+def sound(count=1_000):
+    return made.pcap(
+        [packet(START_NS, made.setup(term_length=1 << 20)), *made.stream_packets(count)]
+    )
+
+
+def test_tells_a_golden_capture(run, tmp_path):
+    path = GOLDEN / "clean" / "capture.pcap.xz"
+    code, out, _ = run(path)
+    assert code == 0
+    assert "400 messages in 951 frames to position 1,059,232; lost 5,792 bytes in 2 gaps" in out
+    code, out, _ = run(path, "--json", "--out", tmp_path / "tables")
+    document = json.loads(out)
+    assert (code, document["schema"], document["is_partial"]) == (0, "windtunnel-analyze/1", False)
+    names = ("captures", "streams", "flows", "gaps")
+    assert [len(document[name]) for name in names] == [1, 1, 1, 2]
+    assert (tmp_path / "tables" / "gaps" / "vantage_point=capture").is_dir()
+
+
+def test_a_torn_last_packet_is_left_out(run, capture):
+    code, out, _ = run(capture(sound()[:-10]))
+    assert code == 2
+    assert "999 messages in 999 frames" in out
+    assert "PARTIAL" in out
+    assert "ends within a packet; its last 304 bytes were left out" in out
+
+
+def test_a_snap_length_that_cuts_frames_is_told(run, capture):
+    batch = made.data(0, bytes(64)) + made.data(96, bytes(64))
+    code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=96)])))
+    assert code == 2
+    assert "96 bytes behind the snap length may hold frames" in out
+    assert "1 frames in 1 packets" in out
+    code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=50)])))
+    assert code == 2
+    assert "1 packets were captured too short" in out
+
+
+def test_records_of_no_length_are_passed_over(run, capture):
+    empty = [Packet(START_NS, b"", 0), Packet(START_NS, b"", 60)]
+    code, out, _ = run(capture(made.pcap([*empty, *made.stream_packets(9), *empty])))
+    assert code == 0
+    assert "9 messages in 9 frames" in out
+
+
+def test_nothing_but_noise_is_no_answer(run, capture):
+    noise = [packet(START_NS + each, bytes([each]) * 40) for each in range(50)]
+    code, out, _ = run(capture(made.pcap(noise)))
+    assert (code, out) == (
+        1,
+        "no Aeron frame in 50 packets: 50 other UDP datagrams, 0 of other ports, 0 not UDP\n",
+    )
+    code, out, _ = run(capture(bytes(range(256)) * 100))
+    assert code == 2
+    assert "begins with 00010203: expected the magic number of pcap or pcapng" in out
+
+
+@pytest.mark.parametrize("to_file", [made.pcap, made.pcapng])
+def test_a_damaged_block_costs_only_itself(run, capture, to_file):
+    content = bytearray(to_file(made.stream_packets(2_000)))
+    middle = len(content) // 2
+    content[middle : middle + 500] = b"\xff" * 500
+    code, out, _ = run(capture(bytes(content)))
+    assert code == 2
+    assert "bytes are damaged and were passed over" in out
+    assert "1,997 messages" in out or "1,998 messages" in out
+
+
+def test_an_empty_and_a_missing_file_are_told(run, capture, tmp_path):
+    code, out, _ = run(capture(b""))
+    assert code == 2
+    assert "is empty: expected a pcap or pcapng file" in out
+    code, out, err = run(tmp_path / "gone.pcap")
+    assert (code, out) == (64, "")
+    assert err.endswith("gone.pcap: no such file\n")
+
+
+def test_one_bad_file_of_two_leaves_the_other_sound(run, tmp_path):
+    (tmp_path / "bad.pcap").write_bytes(b"not a capture")
+    (tmp_path / "good.pcap").write_bytes(load("clean", "capture.pcap"))
+    code, out, _ = run(tmp_path)
+    assert code == 2
+    assert "400 messages in 951 frames" in out
+    assert "bad.pcap: begins with 6e6f7420" in out
+
+
+def test_other_ports_are_left_out(run):
+    path = GOLDEN / "clean" / "capture.pcap.xz"
+    code, out, _ = run(path, "--port", 9)
+    assert code == 1
+    assert "1,000 of other ports" in out
+    assert run(path, "--port", 0)[0] == 64
+
+
+def test_no_java_is_told_before_anything_is_read(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--spark")
+    assert code == 3
+    assert "Spark needs Java 17 or newer and there is none" in err
+    assert "local engine" in err
+
+
+def test_a_page_messages_and_fates_are_written_when_asked_for(run, tmp_path):
+    path = GOLDEN / "clean" / "capture.pcap.xz"
+    out, page = tmp_path / "tables", tmp_path / "page.html"
+    code, text, _ = run(path, "--out", out, "--html", page, "--fates", "--messages", "--json")
+    document = json.loads(text)
+    assert code == 0
+    assert len(document["messages"]) == 400
+    assert document["images"][0]["crc32"] == 0x226DA110
+    assert (out / "fates" / "vantage_point=capture" / "part-0.parquet").is_file()
+    assert "400 messages in 951 frames" in page.read_text()
+    assert [each.name for each in out.iterdir() if each.name.startswith(".")] == []
+
+
+def test_fates_need_a_folder(run):
+    code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--fates")
+    assert code == 64
+    assert "--fates needs --out" in err
+
+
+def test_a_place_that_cannot_be_written_is_told(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = run(
+        GOLDEN / "one-message" / "capture.pcap.xz", "--html", tmp_path / "file" / "page.html"
+    )
+    assert code == 3
+    assert "file" in err
+    code, _, err = run(GOLDEN / "one-message" / "capture.pcap.xz", "--out", tmp_path / "file" / "x")
+    assert code == 3
+    code, _, err = run(
+        GOLDEN / "one-message" / "capture.pcap.xz", "--out", tmp_path / "file" / "x", "--fates"
+    )
+    assert code == 3
+
+
+def test_two_points_are_told_by_link(run, tmp_path):
+    sent = made.stream_packets(400)
+    came = [each._replace(time_ns=each.time_ns + 70_000) for each in sent]
+    (tmp_path / "near.pcap").write_bytes(made.pcap(sent))
+    (tmp_path / "far.pcap").write_bytes(made.pcap(came[:100] + came[103:]))
+    code, out, _ = run(tmp_path)
+    assert code == 0
+    assert (
+        "link near to far, stream 1001: lost 3 of 400 frames; 70 µs on the way, 70 µs for one in a "
+        "hundred"
+    ) in out
+    assert "1 not repaired (768 bytes)" in out
+
+
+def test_a_run_folders_page_is_put_into_it_and_into_the_suites_report(run, tmp_path):
+    suite = make_suite(tmp_path / "suite", SMALL)
+    (made_run,) = suite.runs()
+    assert run(made_run.path, "--report")[0] in (0, 2)
+    told = json.loads(made_run.analysis.read_text())
+    assert told["schema"] == "windtunnel-run-analysis/1"
+    assert any(line.startswith("stream 1001 ") for line in told["summary"])
+    assert "In plain words" in made_run.analysis_page.read_text()
+    report = suite.report.read_text()
+    assert f'href="{made_run.path.name}/analysis.html"' in report
+    assert not SuiteDir(made_run.path).report.exists()
+    alone = tmp_path / "alone"
+    made_run.path.rename(alone)
+    assert run(alone, "--report")[0] in (0, 2)
+    assert 'href="analysis.html"' in SuiteDir(alone).report.read_text()
+
+
+def test_only_a_single_run_folder_can_have_its_page_put_into_it(run, tmp_path):
+    suite = make_suite(tmp_path / "suite", SMALL)
+    (made_run,) = suite.runs()
+    golden = GOLDEN / "one-message" / "capture.pcap.xz"
+    for given in ((golden,), (made_run.path, golden), (suite.path,)):
+        code, _, err = run(*given, "--report")
+        assert code == 64
+        assert "--report needs one run folder" in err
+    assert not made_run.analysis.exists()

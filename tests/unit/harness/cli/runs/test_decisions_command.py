@@ -1,0 +1,91 @@
+"""`windtunnel decisions`."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from windtunnel.harness.artifact.middlebox.decision import DECISION, DROP, HOLD, NO_POSITION
+from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, SM
+from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main
+
+
+def make_log(folder: Path, *, session_id: int, shift_ns: int, order: list[int]) -> Path:
+    """Three DATA decisions, one on a frame sent again, and one of an SM, in any order."""
+    rows = np.zeros(4, dtype=DECISION)
+    rows["session_id"], rows["stream_id"] = session_id, 1001
+    rows["time_ns"] = shift_ns + np.arange(4)
+    rows["action"] = DROP, HOLD, DROP, DROP
+    rows["frame_type"] = DATA, DATA, SM, DATA
+    rows["rule"] = 0, 0, 1, 0
+    rows["link"] = 0, 0, 1, 0
+    rows["position"] = 4224, 1408, NO_POSITION, 4224
+    rows["term_id"], rows["term_offset"] = -3, rows["position"]
+    rows["attempt"] = 1, 1, 1, 2
+    rows["timing_sensitive"] = 0, 0, 1, 0
+    run = RunDir(folder)
+    write_records(run.decisions, rows[order])
+    write_document(run.case, {"faults": [{"id": "lose-data"}, {"id": "lose-feedback"}]})
+    return folder
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_prints_one_line_a_decision_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_log(tmp_path, session_id=-5, shift_ns=100, order=[0, 1, 2])
+    assert main(["decisions", str(tmp_path)]) == exit_code.OK
+    told = lines(capsys)
+    assert told[0] == {
+        "time_ns": 100,
+        "action": "drop",
+        "link": "a->b",
+        "frame_type": "DATA",
+        "rule": "lose-data",
+        "session_id": -5,
+        "stream_id": 1001,
+        "term_id": -3,
+        "term_offset": 4224,
+        "frame_length": 0,
+        "position": 4224,
+        "attempt": 1,
+        "flags": 0,
+        "delay_ns": 0,
+        "detail": 0,
+        "timing_sensitive": False,
+    }
+    assert [row["action"] for row in told] == ["drop", "hold", "drop"]
+    assert told[2]["frame_type"] == "SM"
+    assert told[2]["link"] == "b->a"
+    assert told[2]["rule"] == "lose-feedback"
+
+
+def test_keys_of_equal_seeds_are_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = []
+    for name, session_id, order in (("x", 1, [0, 1, 2, 3]), ("y", 77, [2, 1, 0])):
+        folder = make_log(tmp_path / name, session_id=session_id, shift_ns=session_id, order=order)
+        main(["decisions", "--key", str(folder)])
+        keys.append(lines(capsys))
+    assert keys[0] == keys[1]
+    assert [row["position"] for row in keys[0]] == [1408, 4224]
+
+
+def test_a_run_without_a_case_shows_rule_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_log(tmp_path, session_id=1, shift_ns=0, order=[0])
+    RunDir(tmp_path).case.unlink()
+    main(["decisions", str(tmp_path)])
+    assert lines(capsys)[0]["rule"] == 0
+
+
+def test_no_log_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decisions", str(tmp_path)]) == exit_code.INCONCLUSIVE
+    assert "no decision log" in capsys.readouterr().err

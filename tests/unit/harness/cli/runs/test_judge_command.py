@@ -1,0 +1,67 @@
+"""`windtunnel judge` and `windtunnel report`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main
+
+from tests.unit.reports.made_suite import Weather, make_suite
+
+SMALL = Weather(frame_count=200)
+
+
+def test_an_empty_folder_never_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", str(tmp_path)]) == exit_code.INCONCLUSIVE
+    assert capsys.readouterr().out.startswith("INCONCLUSIVE")
+
+
+def test_a_suite_stands_for_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "PASS"))
+    code = main(["judge", "--json", str(suite.path)])
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["run_dir"] for row in told} == {str(run.path) for run in suite.runs()}
+    assert len(told) == 2
+    # The made runs lack what a real one leaves, and the judge must notice.
+    assert {row["outcome"] for row in told} == {"INCONCLUSIVE"}
+    assert code == exit_code.INCONCLUSIVE
+
+
+def test_judging_again_gives_the_same_verdict(tmp_path: Path) -> None:
+    run = make_suite(tmp_path / "suite", SMALL).runs()[0]
+    main(["judge", str(run.path)])
+    first = run.verdict.read_bytes()
+    main(["judge", str(run.path)])
+    assert run.verdict.read_bytes() == first
+
+
+def test_tells_what_does_not_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_suite(tmp_path / "suite", SMALL).runs()[0]
+    main(["judge", str(run.path)])
+    brief = capsys.readouterr().out
+    assert "payload.bin" in brief
+    assert "\n    PASS" not in brief
+    main(["judge", "-v", str(run.path)])
+    assert "\n    PASS" in capsys.readouterr().out
+
+
+def test_report_of_a_suite_and_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL)
+    run = suite.runs()[0]
+    assert main(["report", str(suite.path)]) == exit_code.OK
+    assert main(["report", str(run.path)]) == exit_code.OK
+    assert capsys.readouterr().out.split() == [
+        str(suite.report),
+        str(SuiteDir(run.path).report),
+    ]
+    assert suite.report.is_file()
+    assert SuiteDir(run.path).report.is_file()
+
+
+def test_report_of_anything_else_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(tmp_path)]) == exit_code.INCONCLUSIVE
+    assert "neither a suite nor a run folder" in capsys.readouterr().err

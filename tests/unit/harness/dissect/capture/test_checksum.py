@@ -1,0 +1,77 @@
+"""Damaged packets: each flipped bit is noticed, and nothing sound is called damaged."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from tests.naive.checksum import complete
+from tests.unit.harness.dissect.capture.test_pcap import NAK, ethernet, ipv4, ipv6, udp
+from windtunnel.harness.dissect.capture.checksum import is_whole
+from windtunnel.harness.dissect.capture.pcap import read_capture_bytes
+
+MAC_B = bytes([2, 0, 0, 0, 0, 0xB])
+
+
+def packet(payload=NAK, finished=True):
+    whole = bytearray(ethernet(0x0800, ipv4(udp(payload))))
+    whole[:6] = MAC_B
+    return bytes(complete(whole, 14, finished))
+
+
+def whole(packet):
+    return is_whole(np.frombuffer(bytes(packet), dtype=np.uint8), 14, 34)
+
+
+@pytest.mark.parametrize("payload", [NAK, NAK + b"x"])
+@pytest.mark.parametrize("finished", [True, False])
+def test_sound_packets_are_whole(payload, finished):
+    assert whole(packet(payload, finished))
+
+
+def test_without_a_checksum_there_is_nothing_to_notice():
+    sound = bytearray(packet())
+    sound[40:42] = b"\0\0"
+    assert whole(sound)
+
+
+def test_ipv6_is_known():
+    made = bytearray(ethernet(0x86DD, ipv6(udp(NAK))))
+    made = complete(made, 14, True)
+    buf = np.frombuffer(bytes(made), dtype=np.uint8)
+    assert is_whole(buf, 14, 54)
+    made[-1] ^= 1
+    assert not is_whole(np.frombuffer(bytes(made), dtype=np.uint8), 14, 54)
+
+
+def test_every_flipped_bit_is_noticed():
+    sound = packet()
+    lengths = {16, 17, 38, 39, 14}
+    for at in (each for each in range(14, len(sound)) if each not in lengths):
+        for bit in range(8):
+            damaged = bytearray(sound)
+            damaged[at] ^= 1 << bit
+            assert not whole(damaged), (at, bit)
+
+
+def capture_of(*packets):
+    head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1)
+    records = b"".join(struct.pack("<IIII", 1, 0, len(p), len(p)) + p for p in packets)
+    return np.frombuffer(head + records, dtype=np.uint8)
+
+
+def test_a_capture_passes_over_the_damaged():
+    damaged = bytearray(packet())
+    damaged[-1] ^= 4
+    buf = capture_of(packet(), bytes(damaged), packet())
+    assert read_capture_bytes(buf).datagrams == 3
+    found = read_capture_bytes(buf, whole_only=True)
+    assert (found.datagrams, found.damaged, len(found.frames)) == (2, 1, 2)
+
+
+def test_a_packet_for_another_station_is_damaged_and_one_for_a_group_is_not():
+    stray, group = bytearray(packet()), bytearray(packet())
+    stray[5] ^= 8
+    group[0] ^= 1
+    found = read_capture_bytes(capture_of(packet(), bytes(stray), bytes(group)), whole_only=True)
+    assert (found.datagrams, found.damaged) == (2, 1)

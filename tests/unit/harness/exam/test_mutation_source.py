@@ -1,0 +1,115 @@
+"""A text with all its versions in it behaves as each of them, as a number says."""
+
+import ast
+import types
+
+import pytest
+
+from windtunnel.harness.exam.mutation_source import Unplantable, planted
+
+SOURCE = '''"""What it is."""
+
+from __future__ import annotations
+
+LIMIT = 3
+
+
+@kernel
+def half(value):
+    """A half."""
+    return value // 2
+
+
+def scaled(value, *more, by=2, **rest):
+    return value * by + sum(more) + len(rest)
+
+
+class Counter:
+    """Counts."""
+
+    def __init__(self, first: int) -> None:
+        self.value = first
+
+    def add(
+        self, more: int
+    ) -> int:
+        # Why.
+        self.value += more
+        return self.value
+'''
+
+
+def edited(*pairs: tuple[str, str]) -> dict[int, str]:
+    found = {}
+    for number, (old, new) in enumerate(pairs, 1):
+        assert SOURCE.count(old) == 1
+        found[number] = SOURCE.replace(old, new)
+    return found
+
+
+def module(text: str, number: int) -> types.ModuleType:
+    """The text as a module in which a number is at work."""
+    made = types.ModuleType("made")
+    made.__dict__["kernel"] = lambda function: function
+    switch = types.SimpleNamespace(NUMBER=number, number=lambda: number)
+    lines = [
+        line for line in text.splitlines() if line != "from windtunnel.driver.base import planted"
+    ]
+    made.__dict__["planted"] = switch
+    exec(compile("\n".join(lines), "made.py", "exec"), made.__dict__)
+    return made
+
+
+EDITS = edited(
+    ("value // 2", "value // 3"),
+    ("value * by", "value * by + 1"),
+    ("self.value += more", "self.value -= more"),
+    ("return value // 2", "return 0"),
+    ("self.value = first", "self.value = -first"),
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "half", "scaled", "total"),
+    [
+        (0, 5, 29, 11), (1, 3, 29, 11), (2, 5, 30, 11), (3, 5, 29, 9), (4, 0, 29, 11),
+        (5, 5, 29, -9),
+    ],
+)  # fmt: skip
+def test_a_number_chooses_the_version(number, half, scaled, total):
+    made = module(planted(SOURCE, EDITS), number)
+    assert made.half(10) == half
+    assert made.scaled(10, 5, by=2, extra=1, another=2) + 2 == scaled
+    assert made.Counter(10).add(1) == total
+
+
+def test_all_versions_of_a_kernel_are_kernels():
+    text = planted(SOURCE, EDITS)
+    names = {
+        node.name: [each.id for each in node.decorator_list]
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {name for name, found in names.items() if found == ["kernel"]} == {
+        "half", "half__0", "half__1", "half__4",
+    }  # fmt: skip
+
+
+def test_what_no_edit_touches_stays_as_it_is():
+    text = planted(SOURCE, {1: EDITS[1]})
+    assert SOURCE[SOURCE.index("def scaled") :] in text
+    assert text.startswith('"""What it is."""\n\nfrom __future__ import annotations\n')
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("def half(value)", "def half(value, more=0)"),
+        ("class Counter:", "class Counter(dict):"),
+        ("def scaled(value", "def grown(value"),
+    ],
+)
+def test_an_edit_beyond_functions_is_refused(old, new):
+    with pytest.raises(Unplantable, match="edit 1"):
+        planted(SOURCE, {1: SOURCE.replace(old, new)})

@@ -1,0 +1,40 @@
+"""The number of the defect at work is the process's own, also for a kernel that was kept."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from windtunnel.harness.exam.mutation_switch import VARIABLE
+from windtunnel.harness.installation import ROOT as REPOSITORY
+
+PROGRAM = """
+import numba
+from windtunnel.harness.exam import switch
+
+@numba.njit(cache=True)
+def read(more):
+    return switch.number() + more
+
+print(switch.NUMBER, read(1), sum(read.stats.cache_hits.values()))
+"""
+
+
+# Processes that import numba, and one that compiles.
+@pytest.mark.timeout(300)
+def test_a_kept_kernel_reads_what_this_process_was_given(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    said = [
+        subprocess.run(
+            [sys.executable, str(program)],
+            env={**os.environ, **given, "PYTHONPATH": str(REPOSITORY), "NUMBA_DISABLE_JIT": "0"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stdout.split()
+        for given in ({VARIABLE: "0"}, {VARIABLE: "17"}, {VARIABLE: "3"})
+    ]
+    assert said == [["0", "1", "0"], ["17", "18", "1"], ["3", "4", "1"]]

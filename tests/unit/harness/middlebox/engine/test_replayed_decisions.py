@@ -1,0 +1,271 @@
+"""A replay: each frame that another run struck suffers the same, and no other frame does."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.naive.middlebox import NaiveMiddlebox
+from tests.unit.harness.middlebox.engine.test_engine_and_twin import LONG_STREAM_FAULTS, long_stream
+from tests.unit.harness.middlebox.made import (
+    A_TO_B,
+    B_TO_A,
+    ENVELOPE,
+    SESSION,
+    Driven,
+    case,
+    data,
+    fault,
+    nak,
+    setup,
+    status_message,
+    with_more,
+)
+from windtunnel.harness.artifact.middlebox.decision import (
+    DECISION,
+    IDENTITY,
+    DecisionLogError,
+    read_repeatable,
+)
+from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.middlebox.engine.replayed_decisions import (
+    FATE,
+    FateError,
+    compile_fates,
+    find,
+)
+from windtunnel.harness.middlebox.relay.report import rule_accounts
+from windtunnel.harness.scenario.resolved.fault_case import CountCase, PlaceCase, WhenCase
+
+MS = 1_000_000
+EVERY = PlaceCase(kind="range", start=64, length=1, every=256)
+
+
+def through(made, *events, fates=None):
+    """An engine through which datagrams have gone, and what left."""
+    driven = Driven(made, fates=fates)
+    sent = [leaves for frames, link in events for leaves in driven.offer(frames, link)]
+    return driven, sent
+
+
+def replayed(made, decisions, *events):
+    return through(made, *events, fates=compile_fates(made, decisions))
+
+
+def rows(records):
+    return [{name: int(each[name]) for name in DECISION.names} for each in records]
+
+
+def long_run(middlebox, release, pace_ns):
+    sent = []
+    for number, (datagram, link) in enumerate(long_stream(9)):
+        now_ns = (number + 1) * pace_ns
+        sent += release(middlebox, now_ns)
+        sent += middlebox.offer(datagram, link, now_ns)
+    return sent + release(middlebox, 10**12)
+
+
+@pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
+def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
+    made = case(LONG_STREAM_FAULTS[name], seed=5)
+    first = Driven(made)
+    long_run(first, Driven.release, MS // 7)
+    other = case(LONG_STREAM_FAULTS[name], seed=6)
+    again = Driven(other, fates=compile_fates(other, first.decisions.copy()))
+    long_run(again, Driven.release, MS // 3)
+    assert len(first.decisions) > 0
+    for names in (IDENTITY, ("rule", "action", "detail", "delay_ns")):
+        found, wanted = (
+            [[row[each] for each in names] for row in rows(one.decisions)] for one in (again, first)
+        )
+        assert found == wanted
+    accounts = rule_accounts(again.engine, other)
+    assert accounts["rule"].tried == accounts["rule"].struck == len(first.decisions)
+    assert again.engine.fates["is_met"].all()
+
+
+@pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
+def test_agrees_with_the_naive_twin(name):
+    made = case(LONG_STREAM_FAULTS[name], seed=5)
+    first = Driven(made)
+    long_run(first, Driven.release, MS // 7)
+    chosen = first.decisions[::3].copy()
+    driven = Driven(made, fates=compile_fates(made, chosen))
+    naive = NaiveMiddlebox(made, replayed=rows(chosen))
+    sent = []
+    for number, (datagram, link) in enumerate(long_stream(9)):
+        now_ns = (number + 1) * MS // 7
+        sent += driven.release(now_ns)
+        naive.release(now_ns)
+        sent += driven.offer(datagram, link, now_ns)
+        naive.offer(ENVELOPE, datagram, link, now_ns)
+    sent += driven.release(10**12)
+    naive.release(10**12)
+    assert sent == naive.sent
+    assert rows(driven.decisions) == naive.decisions
+    assert len(naive.decisions) == len(chosen) > 0
+
+
+def test_leaves_alone_what_rules_would_strike():
+    made = case(fault("drop"))
+    driven, sent = replayed(made, np.zeros(0, dtype=DECISION), (setup(), A_TO_B), (data(0), A_TO_B))
+    assert [frames for _, _, frames in sent] == [setup(), data(0)]
+    assert len(driven.decisions) == 0
+
+
+def test_only_the_same_attempt_is_struck():
+    second = with_more(fault("drop"), attempt=CountCase(first=2, last=2))
+    passages = [(setup(), A_TO_B), *[(data(0), A_TO_B)] * 3]
+    first, _ = through(case(second), *passages)
+    driven, sent = replayed(case(second), first.decisions.copy(), *passages)
+    assert [frames for _, _, frames in sent] == [setup(), data(0), data(0)]
+    assert driven.decisions["attempt"].tolist() == [2]
+
+
+def test_a_session_is_known_by_its_number_whatever_its_id():
+    def stream(session):
+        return (setup(session=session), A_TO_B), (data(0, session=session), A_TO_B)
+
+    made = case(fault("drop"))
+    first, _ = through(made, *stream(SESSION))
+    driven, sent = replayed(made, first.decisions.copy(), *stream(77), *stream(78))
+    assert [frames for _, _, frames in sent] == [
+        setup(session=77),
+        setup(session=78),
+        data(0, session=78),
+    ]
+    assert driven.decisions["session_id"].tolist() == [77]
+
+
+def test_frames_without_a_place_are_struck_by_their_order():
+    third = with_more(fault("drop", 1.0, ("NAK",), ("b->a",)), order=CountCase(first=3, last=3))
+    first, _ = through(case(third), (setup(), A_TO_B), *[(nak(), B_TO_A)] * 4)
+    naks = [(nak(offset=32 * at), B_TO_A) for at in range(4)]
+    driven, sent = replayed(
+        case(third), first.decisions.copy(), (setup(), A_TO_B), (status_message(), B_TO_A), *naks
+    )
+    assert [frames for _, _, frames in sent[2:]] == [nak(offset=0), nak(offset=32), nak(offset=96)]
+    assert driven.decisions["order"].tolist() == [3]
+
+
+def test_time_does_not_matter():
+    timed = with_more(fault("drop"), when=WhenCase(after_ns=5 * MS))
+    first = Driven(case(timed))
+    first.offer(setup())
+    first.offer(data(0), now_ns=1)
+    first.offer(data(64), now_ns=6 * MS)
+    again = Driven(case(timed), fates=compile_fates(case(timed), first.decisions.copy()))
+    sent = [again.frames(each, now_ns=1) for each in (setup(), data(0), data(64), data(128))]
+    assert sent == [[setup()], [data(0)], [], [data(128)]]
+
+
+def test_a_shorter_frame_is_cut_no_longer_than_it_is():
+    cut = with_more(fault("truncate", 1.0, ("DATA", "SM"), ("a->b", "b->a")), cut_to_bytes=80)
+    first, _ = through(case(cut), (setup(), A_TO_B), (data(0, 128), A_TO_B))
+    assert first.decisions["detail"].tolist() == [80]
+    _, sent = replayed(case(cut), first.decisions.copy(), (setup(), A_TO_B), (data(0, 64), A_TO_B))
+    assert sent[-1][2] == data(0, 64)
+
+
+def log_of(made):
+    driven, _ = through(made, (setup(), A_TO_B), (data(64), A_TO_B), (status_message(), B_TO_A))
+    return driven.decisions.copy()
+
+
+BOTH = case(
+    with_more(fault("drop", 1.0, ("DATA",)), place=EVERY, id="data"),
+    fault("drop", 1.0, ("SM",), ("b->a",), name="status"),
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("rule", 2, "expected one of 2 rules, found rule 2"),
+        ("action", 2, "expected drop, as rule 0 orders, found duplicate"),
+        ("action", 77, "found 77"),
+        ("link", 2, "expected one of 2 link directions, found 2"),
+        ("stream_id", 9, "no stream 9: the streams are 1001, 1002"),
+        ("frame_type", 0x1FF, "no frame of class 511 has position 64"),
+        ("frame_type", 3, "no frame of class 3 has position 64"),
+        ("position", -2, "found position -2 in attempt 1"),
+        ("attempt", 0, "found position 64 in attempt 0"),
+        ("detail", -1, "found detail -1"),
+    ],
+)
+def test_refuses_what_cannot_have_been_decided(field, value, text):
+    records = log_of(BOTH)
+    assert len(compile_fates(BOTH, records)) == 2
+    records[field][0] = value
+    with pytest.raises(FateError, match="decision 1 of 2: ") as refused:
+        compile_fates(BOTH, records)
+    assert text in str(refused.value)
+
+
+def test_refuses_an_order_below_one():
+    records = log_of(BOTH)
+    records["order"][1] = -4
+    with pytest.raises(FateError, match="from 1 on, found -4"):
+        compile_fates(BOTH, records)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=12),
+    st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=20),
+)
+def test_finds_what_a_list_finds(keys, wanted):
+    fates = np.zeros(len(keys), dtype=FATE)
+    for index, (fate, key) in enumerate(zip(fates, sorted(keys), strict=True)):
+        fate["what"], fate["place"], fate["attempt"] = key
+        fate["rule"] = index
+    left = sorted(keys)
+    for key in wanted:
+        found = find(fates, *key)
+        assert (found >= 0) == (key in left)
+        if found >= 0:
+            fates[found]["is_met"] = 1
+            left.remove(key)
+            assert tuple(int(fates[found][name]) for name in ("what", "place", "attempt")) == key
+
+
+def test_a_log_that_is_whole_can_be_repeated(tmp_path):
+    path = tmp_path / "decisions.bin"
+    write_records(path, log_of(BOTH))
+    assert len(read_repeatable(path)) == 2
+
+
+def test_a_log_that_is_missing_cut_off_or_too_old_cannot(tmp_path):
+    path = tmp_path / "decisions.bin"
+    with pytest.raises(DecisionLogError, match="there is no decision log"):
+        read_repeatable(path)
+    write_records(path, log_of(BOTH))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(DecisionLogError, match="127 bytes end inside a record of 64"):
+        read_repeatable(path)
+    for field in ("session", "order"):
+        records = log_of(BOTH)
+        records[field] = 0
+        write_records(path, records)
+        with pytest.raises(DecisionLogError, match=r"of 2 does not say which .* older version"):
+            read_repeatable(path)
+
+
+def test_an_old_log_reads_as_it_was_written(tmp_path):
+    """Of a log from before `session` and `order` were, all other fields stand where they stood."""
+    old = np.dtype(
+        [
+            *(("time_ns", "<i8"), ("rule", "<u2"), ("action", "u1"), ("link", "u1")),
+            *(("frame_type", "<u2"), ("flags", "u1"), ("timing_sensitive", "u1")),
+            *((name, "<i4") for name in ("session_id", "stream_id", "term_id", "term_offset")),
+            *(("frame_length", "<i4"), ("position", "<i8"), ("attempt", "<i4")),
+            *(("delay_ns", "<i8"), ("detail", "<i8")),
+        ]
+    )
+    record = np.array([(1, 255, 3, 1, 256, 5, 1, -6, 7, -8, 9, 10, 11, 12, 13, 524_287)], dtype=old)
+    read = np.frombuffer(record.tobytes(), dtype=DECISION)[0]
+    assert {name: int(read[name]) for name in old.names} == {
+        name: int(record[0][name]) for name in old.names
+    }
+    assert (int(read["session"]), int(read["order"])) == (0, 0)

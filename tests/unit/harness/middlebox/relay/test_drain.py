@@ -1,0 +1,83 @@
+"""The relay waits for what a scenario may order, and not for ever."""
+
+import numpy as np
+import pytest
+
+from tests.unit.harness.middlebox.made import case, fault
+from windtunnel.harness.middlebox import __main__ as process
+from windtunnel.harness.middlebox.relay import relay as loop
+from windtunnel.harness.middlebox.relay.drain import DRAIN_NS_MAX, DRAIN_NS_MIN, drain_ns
+from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S
+from windtunnel.harness.scenario.resolved.impairment_case import WeatherCase
+
+S = 1_000_000_000
+PACKET = 1500
+
+
+def limit_of(*faults, backend="relay", **weather):
+    made = case(*faults)
+    if weather:
+        made = made.model_copy(
+            update={"weather": (WeatherCase(link="a->b", **weather),), "backend": backend}
+        )
+    return drain_ns(made, PACKET)
+
+
+@pytest.mark.parametrize(
+    ("hold_s", "weather", "stay_s"),
+    [
+        (10, {}, 10),
+        (0, {"delay_ns": 10 * S, "jitter_ns": 3 * S, "distribution": "normal"}, 22),
+        (10, {"delay_ns": 10 * S}, 20),
+        (10, {"delay_ns": 10 * S, "jitter_ns": 3 * S}, 32),
+        (0, {"rate_bits_per_s": 1_000_000, "queue_packets": 2000}, 24),
+        (5, {"delay_ns": S, "rate_bits_per_s": 1_000_000, "queue_packets": 2000}, 30),
+    ],
+)
+def test_waits_longer_than_a_frame_may_be_ordered_to_stay(hold_s, weather, stay_s):
+    holds = [fault("hold", hold_ns=hold_s * S)] if hold_s else []
+    assert stay_s * S < limit_of(*holds, **weather) <= max((stay_s + 5) * S, DRAIN_NS_MIN)
+
+
+def test_a_plain_case_has_the_least():
+    assert limit_of() == limit_of(fault("hold", hold_ns=S)) == DRAIN_NS_MIN
+
+
+def test_netems_weather_is_not_waited_for():
+    assert limit_of(backend="netem", delay_ns=30 * S) == DRAIN_NS_MIN
+
+
+def test_is_over_before_the_relay_would_be_killed():
+    endless = limit_of(rate_bits_per_s=1000, queue_packets=10_000)
+    assert endless == DRAIN_NS_MAX < STOP_TIMEOUT_S * S
+
+
+def test_the_relay_waits_as_long_as_the_case_says(monkeypatch):
+    """A turn of the relay takes half a second here; it is empty after so many turns."""
+
+    class Clock:
+        now_ns = 0
+        turns_left = 0
+
+        def run(self, *_):
+            self.now_ns += S // 2
+            self.turns_left -= 1
+            return loop.TIME_OVER if self.turns_left else loop.DRAINED
+
+        def time_ns(self):
+            return self.now_ns
+
+        def drain(self, *_):
+            pass
+
+        asked = True
+
+    clock = Clock()
+    monkeypatch.setattr(process, "run", clock.run)
+    monkeypatch.setattr(process, "time", clock)
+    clock.turns_left = 43
+    assert process._turn_until_stopped(np.zeros(0), np.zeros(0), clock, clock, 22 * S) == ""
+    clock.turns_left = 50
+    assert "long after the end" in process._turn_until_stopped(
+        np.zeros(0), np.zeros(0), clock, clock, 22 * S
+    )

@@ -1,0 +1,80 @@
+"""compose.yaml says what a container is, and the lab understands all of it."""
+
+import copy
+
+import pytest
+
+from windtunnel.harness.orchestrate.lab import MID, LabError
+from windtunnel.harness.orchestrate.labs import compose_file
+from windtunnel.harness.orchestrate.labs.compose_file import Mount
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def document():
+    return compose_file.read()
+
+
+def test_place_may_set_up_networks_and_do_nothing_else(document):
+    plan = compose_file.plan(document, "a")
+    assert plan.image == "windtunnel:local"
+    assert plan.cap_add == ("NET_ADMIN", "NET_RAW")
+    assert plan.sysctls == {"net.ipv4.ip_forward": "0"}
+    assert plan.shm_size_bytes == GIB
+
+
+def test_hosts_and_the_middlebox_are_alike(document):
+    assert compose_file.plan(document, "a") == compose_file.plan(document, MID)
+    services = document["services"]
+    for place, service in (("a", "host-a"), ("b", "host-b"), (MID, "middlebox")):
+        assert services[service]["command"] == compose_file.plan(document, place).command(place)
+
+
+def test_code_is_mounted_read_only_and_runs_are_not(document):
+    assert compose_file.plan(document, "b").mounts == (
+        Mount(".", "/windtunnel", read_only=True),
+        Mount("./runs", "/windtunnel/runs"),
+        Mount("control", "/control"),
+        Mount("windtunnel-kernels", "/kernels"),
+    )
+
+
+def test_harness_has_neither_network_nor_capabilities(document):
+    harness = document["services"]["harness"]
+    assert harness["network_mode"] == "none"
+    assert not {"cap_add", "privileged", "networks"} & set(harness)
+    assert "/var/run/docker.sock" not in str(document)
+
+
+def test_networks_have_room_for_any_frame(document):
+    assert compose_file.network_options(document) == {compose_file.MTU_OPTION: "65535"}
+
+
+def test_only_the_kernel_cache_is_shared_between_labs(document):
+    assert compose_file.shared_volumes(document) == {
+        "windtunnel-kernels": {
+            "com.docker.compose.project": "windtunnel",
+            "com.docker.compose.volume": "kernels",
+        }
+    }
+
+
+def test_key_that_the_lab_cannot_realise_is_refused(document):
+    changed = copy.deepcopy(document)
+    changed["services"]["host-a"]["privileged"] = True
+    with pytest.raises(LabError, match=r"service host-a has \['privileged'\]"):
+        compose_file.plan(changed, "a")
+    compose_file.plan(changed, MID)
+
+
+@pytest.mark.parametrize("text", ["1", "gb", "1.5gb", "-1gb", ""])
+def test_size_without_a_number_or_a_unit_is_refused(document, text):
+    document["services"]["host-a"]["shm_size"] = text
+    with pytest.raises(LabError, match="shm_size"):
+        compose_file.plan(document, "a")
+
+
+def test_missing_file_is_explained(tmp_path):
+    with pytest.raises(LabError, match="containers need a clone"):
+        compose_file.read(tmp_path / "compose.yaml")

@@ -1,0 +1,79 @@
+"""What the container lab knows before any container exists."""
+
+import pytest
+
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.labs import containers
+from windtunnel.harness.orchestrate.labs.containers import ComposeContainers, ComposeLab
+from windtunnel.harness.orchestrate.precompile import precompile
+from windtunnel.harness.topology import model
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def lab(runs, monkeypatch):
+    monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
+    topology = model.build("suite/run", ["a", "b"], ("a", "b"))
+    return ComposeLab(topology, runs / ".lab", runs)
+
+
+def test_addresses_are_the_runs_own_and_known_at_once(lab):
+    assert [lab.address(host) for host in "ab"] == list(lab.topology.addresses.values())
+
+
+def test_paths_of_a_run_are_found_below_the_mount(lab, runs):
+    assert lab.path(runs / "suite" / "run" / "case.json") == "/windtunnel/runs/suite/run/case.json"
+
+
+@pytest.mark.parametrize("path", ["elsewhere/file", "runs/../elsewhere", "runs-too/file"])
+def test_path_that_no_container_sees_is_refused(lab, tmp_path, path):
+    with pytest.raises(LabError, match="a container cannot see it"):
+        lab.path(tmp_path / path)
+
+
+def test_lab_that_is_not_up_spawns_nothing(lab, runs):
+    with pytest.raises(LabError, match="there is no container for a"):
+        lab.spawn("a", ["true"], log=runs / "x.log")
+
+
+def test_down_before_up_and_twice_is_no_error(lab):
+    lab.down()
+    lab.down()
+
+
+def test_standing_crew_is_used_inside_only(lab, runs, monkeypatch):
+    assert isinstance(lab._crew, ComposeContainers)
+    monkeypatch.setenv(containers.INSIDE_VARIABLE, "0")
+    outside = ComposeLab(lab.topology, runs / ".lab", runs)
+    assert not isinstance(outside._crew, ComposeContainers)
+
+
+def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypatch):
+    monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
+    monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
+    (tmp_path / precompile.mark_name()).touch()
+    assert containers.remove_left_overs() == []
+    containers.require()
+
+
+def test_inside_kernels_are_compiled_before_the_first_run(tmp_path, monkeypatch):
+    monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
+    monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
+    filled = []
+    monkeypatch.setattr(precompile, "compile_all", filled.append)
+    containers.require()
+    assert filled == [tmp_path]
+
+
+def test_missing_agents_leave_nothing_behind(lab, runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("WINDTUNNEL_CONTROL", str(tmp_path))
+    monkeypatch.setattr(containers, "CONNECT_TIMEOUT_S", 0.05)
+    with pytest.raises(LabError, match="no agent listens for a"):
+        lab.up()
+    assert list((runs / ".lab").iterdir()) == []
+    assert not lab.state.memory_directory().exists()

@@ -1,0 +1,171 @@
+"""What is known of the container engine without one."""
+
+import json
+import os
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import pytest
+
+from windtunnel.harness import installation
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.labs import containers, engine
+from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved
+from windtunnel.harness.orchestrate.teardown.state import LabState
+
+
+@pytest.fixture(autouse=True)
+def no_engine(tmp_path, monkeypatch):
+    path = tmp_path / "engine.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    monkeypatch.delenv(containers.INSIDE_VARIABLE, raising=False)
+    return path
+
+
+def test_missing_engine_is_told_with_its_address(no_engine):
+    with pytest.raises(LabError, match=f"no container engine listens at {no_engine}"):
+        containers.require()
+
+
+def test_where_no_engine_is_nothing_is_left_over():
+    assert containers.remove_left_overs() == []
+
+
+class Thing:
+    """A container or a network of an engine that we play."""
+
+    def __init__(self, name, *, owner, user=None, fails=None):
+        self.name, self._fails, self.is_there = name, fails, True
+        self.labels = {engine.TOKEN_LABEL: "0123abcd"}
+        if owner is not None:
+            self.labels[engine.OWNER_LABEL] = owner
+        if user is not None:
+            self.labels[engine.USER_LABEL] = str(user)
+        self.attrs = {"Labels": self.labels}
+
+    def remove(self, force=False):
+        if self._fails is not None:
+            raise self._fails
+        self.is_there = False
+
+
+@pytest.fixture
+def play(monkeypatch):
+    """Plays an engine that has some containers and networks."""
+
+    def start(containers_there, networks_there=()):
+        client = SimpleNamespace(
+            containers=SimpleNamespace(list=lambda **_: list(containers_there)),
+            networks=SimpleNamespace(list=lambda **_: list(networks_there)),
+            close=lambda: None,
+        )
+        monkeypatch.setattr(engine, "connect", lambda: client)
+
+    return start
+
+
+def owner_label(**changed):
+    lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
+    return json.dumps({**asdict(lab), **changed})
+
+
+ODD_OWNERS = [
+    *(None, "", "[" * 200_000, "{" * 10, "5", "[]", "9" * 60_000),
+    *(owner_label(pid=value) for value in ("../../tmp/x", "1", True, [], 1 << 70, -1)),
+    *(owner_label(**{name: {}}) for name in ("started_ticks", "boot_id", "namespaces", "token")),
+]
+
+
+@pytest.mark.parametrize("owner", ODD_OWNERS, ids=lambda text: f"{text!r:.30}")
+def test_a_container_with_an_odd_owner_neither_stops_nor_endangers_the_others(play, owner):
+    odd = Thing("odd", owner=owner)
+    living = Thing("living", owner=owner_label())
+    dead = Thing("dead", owner=owner_label(started_ticks=1))
+    network = Thing("bridge", owner=owner_label(started_ticks=1))
+    play([living, odd, dead], [network])
+    removed = containers.remove_left_overs()
+    assert removed == ["container odd", "container dead", "network bridge"]
+    assert living.is_there
+
+
+def test_a_living_owner_does_not_protect_what_another_left_with_the_same_token(play):
+    dead = Thing("dead", owner=owner_label(started_ticks=1))
+    play([dead, Thing("claims", owner=owner_label())])
+    assert containers.remove_left_overs() == ["container dead"]
+
+
+def test_containers_of_another_user_are_left_alone(play):
+    dead = owner_label(started_ticks=1)
+    theirs = Thing("theirs", owner=dead, user=os.geteuid() + 1)
+    play([theirs, Thing("ours", owner=dead, user=os.geteuid())])
+    assert containers.remove_left_overs() == ["container ours"]
+    assert theirs.is_there
+
+
+def test_all_that_is_made_names_its_user():
+    lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
+    assert engine.labels_of(lab)[engine.USER_LABEL] == str(os.geteuid())
+
+
+@pytest.mark.parametrize("error", [engine.DockerException("no"), OSError("no")])
+def test_a_container_that_cannot_be_removed_does_not_stop_the_others(play, error):
+    dead = owner_label(started_ticks=1)
+    play([Thing("stuck", owner=dead, fails=error), Thing("dead", owner=dead)])
+    with pytest.raises(NotAllRemoved, match="container stuck: no") as caught:
+        containers.remove_left_overs()
+    assert caught.value.removed == ["container dead"]
+
+
+def test_a_container_that_goes_meanwhile_is_no_failure(play):
+    play([Thing("gone", owner="", fails=engine.NotFound("gone"))])
+    assert containers.remove_left_overs() == []
+
+
+def test_a_control_folder_that_is_there_already_is_not_used(tmp_path, play, monkeypatch):
+    lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
+    crew = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
+    monkeypatch.setattr(engine, "ensure_image", lambda *_: None)
+    monkeypatch.setattr(
+        engine, "Keeper", lambda *_, **__: SimpleNamespace(release=lambda word: None)
+    )
+    play([])
+    planted = tmp_path / ".lab" / "0123abcd.control"
+    planted.mkdir(parents=True)
+    with pytest.raises(LabError, match=r"0123abcd\.control: expected a name"):
+        crew.start()
+    assert list(planted.iterdir()) == []
+
+
+def test_crew_that_never_started_has_nothing_to_remove(tmp_path):
+    lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
+    crew = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "b", "mid"], tmp_path)
+    crew.remove()
+    with pytest.raises(LabError, match="no container engine"):
+        crew.start()
+    crew.remove()
+
+
+def test_owner_is_alive_as_long_as_its_process():
+    lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
+    label = engine.labels_of(lab)[engine.OWNER_LABEL]
+    assert engine.owner_is_alive(label)
+    assert not engine.owner_is_alive(label.replace(f'"pid": {lab.pid}', '"pid": 1'))
+
+
+@pytest.mark.parametrize("label", ["", "{", "[]", '{"pid": 1}'])
+def test_label_that_names_nobody_has_no_living_owner(label):
+    assert not engine.owner_is_alive(label)
+
+
+def test_mounts_take_the_folders_of_the_lab(tmp_path):
+    from windtunnel.harness.orchestrate.labs import compose_file
+
+    lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
+    crew = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
+    plan = compose_file.plan(compose_file.read(), "a")
+    assert crew._volumes(plan.mounts) == {
+        str(installation.ROOT): {"bind": "/windtunnel", "mode": "ro"},
+        str(tmp_path): {"bind": "/windtunnel/runs", "mode": "rw"},
+        str(tmp_path / ".lab" / "0123abcd.control"): {"bind": "/control", "mode": "rw"},
+        "windtunnel-kernels": {"bind": "/kernels", "mode": "rw"},
+    }

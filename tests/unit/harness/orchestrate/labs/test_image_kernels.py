@@ -1,0 +1,120 @@
+"""A container compiles what containers need, if it is not there, and goes when it is done."""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.labs import engine, image_kernels
+from windtunnel.harness.orchestrate.precompile import precompile
+
+VOLUME = "windtunnel-kernels"
+
+
+class Engine:
+    """One volume, and containers that say and end with what they are told to."""
+
+    def __init__(self, folder):
+        self.volumes = SimpleNamespace(create=self._volume)
+        self.containers = SimpleNamespace(create=self._container)
+        self.attributes = {"Mountpoint": str(folder), "Options": None}
+        self.chunks, self.code = [b"1 s  one\n2 s", b"  two\n", b"end"], 0
+        self.made, self.removed = [], 0
+
+    def _volume(self, name, labels):
+        assert name == VOLUME
+        return SimpleNamespace(attrs=self.attributes)
+
+    def _container(self, image, command, **options):
+        self.made.append(options)
+        return SimpleNamespace(
+            start=lambda: None,
+            logs=lambda stream, follow: iter(self.chunks),
+            wait=lambda: {"StatusCode": self.code},
+            remove=self._remove,
+        )
+
+    def _remove(self, force):
+        self.removed += 1
+
+    def sources(self):
+        """What the containers that were made had in the place of kernels."""
+        place = image_kernels.KERNELS_IN_CONTAINER
+        return [
+            source
+            for each in self.made
+            for source, mount in each["volumes"].items()
+            if mount["bind"] == place
+        ]
+
+
+@pytest.fixture
+def volume(tmp_path, monkeypatch):
+    made = Engine(tmp_path)
+
+    @contextmanager
+    def connection():
+        yield made
+
+    monkeypatch.setattr(engine, "connection", connection)
+    monkeypatch.setattr(engine, "ensure_image", lambda client, name: None)
+    return made
+
+
+def test_the_volume_is_that_of_the_compose_file():
+    assert image_kernels.volume_name() == VOLUME
+
+
+def test_an_empty_volume_is_filled_and_told_line_by_line(volume):
+    told = []
+    image_kernels.compile_in_volume(told.append)
+    assert volume.sources() == [VOLUME]
+    assert told == ["1 s  one", "2 s  two", "end"]
+    assert volume.removed == 1
+    assert not engine.owner_is_alive(volume.made[0]["labels"][engine.OWNER_LABEL] + "x")
+    assert engine.owner_is_alive(volume.made[0]["labels"][engine.OWNER_LABEL])
+
+
+def test_a_full_volume_is_left_alone(volume, tmp_path):
+    (tmp_path / precompile.mark_name()).touch()
+    image_kernels.compile_in_volume(pytest.fail)
+    assert image_kernels.compile_in_folder(pytest.fail) == tmp_path
+    assert not volume.made
+
+
+def test_a_folder_with_a_volumes_name_is_looked_at_itself(volume, tmp_path):
+    (tmp_path / precompile.mark_name()).touch()
+    volume.attributes = {"Mountpoint": "/nowhere", "Options": {"device": str(tmp_path)}}
+    image_kernels.compile_in_volume(pytest.fail)
+    assert not volume.made
+
+
+def test_a_container_that_has_nothing_to_do_says_nothing(volume):
+    volume.chunks = []
+    image_kernels.compile_in_volume(pytest.fail)
+    assert len(volume.made) == 1
+
+
+def test_who_may_not_look_into_the_volume_gets_a_folder(volume, tmp_path, monkeypatch):
+    monkeypatch.setenv("WINDTUNNEL_KERNEL_CACHE", str(tmp_path / "own" / "kernels"))
+    volume.attributes["Mountpoint"] = str(tmp_path / "not-there")
+    folder = image_kernels.compile_in_folder(lambda line: None)
+    assert folder == tmp_path / "own" / image_kernels.FOLDER
+    assert volume.sources() == [str(folder)]
+    image_kernels.compile_in_volume(lambda line: None)
+    assert volume.sources() == [str(folder), VOLUME]
+
+
+def test_a_container_that_fails_is_told_with_its_last_words_and_removed(volume):
+    volume.code = 1
+    with pytest.raises(LabError, match=r"ended with exit code 1: end$"):
+        image_kernels.compile_in_volume(lambda line: None)
+    assert volume.removed == 1
+
+
+def test_without_an_engine_nothing_is_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
+    for work in (image_kernels.compile_in_volume, image_kernels.compile_in_folder):
+        with pytest.raises(LabError, match="no container engine listens"):
+            work()

@@ -1,0 +1,97 @@
+"""Kernels are compiled once for what decides them, and nobody says so before they are."""
+
+from types import SimpleNamespace
+
+import pytest
+from llvmlite import binding
+
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.precompile import precompile
+from windtunnel.harness.orchestrate.processes import process
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """A clone of a few files."""
+    clone = tmp_path / "clone"
+    for name in (*precompile.IMAGE, "driver/base/one.py", "harness/two.py"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / name).write_text("1")
+    monkeypatch.setattr(precompile, "ROOT", clone)
+    return clone
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """What was run and where, instead of running it; `codes` is what they end with."""
+    made = SimpleNamespace(seen=[], codes=[0, 0])
+
+    def pass_through(argv, *, env, is_all_on_stderr):
+        assert is_all_on_stderr
+        made.seen.append((argv[3:], env[precompile.CACHE_VARIABLE]))
+        return made.codes[precompile.WARM_UPS.index(tuple(argv[3:]))]
+
+    monkeypatch.setattr(process, "pass_through", pass_through)
+    return made
+
+
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "docker/Dockerfile", "driver/base/one.py", "harness/two.py"]
+)
+def test_a_changed_file_is_another_mark(sources, name):
+    before = precompile.mark_name()
+    assert precompile.mark_name() == before
+    (sources / name).write_text("2")
+    assert precompile.mark_name() != before
+
+
+def test_a_renamed_file_and_another_processor_are_other_marks(sources, monkeypatch):
+    before = precompile.mark_name()
+    (sources / "harness/two.py").rename(sources / "harness/three.py")
+    renamed = precompile.mark_name()
+    monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "another")
+    assert len({before, renamed, precompile.mark_name()}) == 3
+
+
+def test_everything_is_compiled_once(sources, commands, tmp_path):
+    cache = tmp_path / "cache"
+    precompile.compile_all(cache)
+    assert sorted(commands.seen) == sorted((list(each), str(cache)) for each in precompile.WARM_UPS)
+    assert precompile.are_in(cache)
+    precompile.compile_all(cache)
+    assert len(commands.seen) == len(precompile.WARM_UPS)
+
+
+def test_sources_that_change_meanwhile_are_not_said_to_be_there(sources, monkeypatch, tmp_path):
+    def pass_through(argv, **_):
+        (sources / "harness/two.py").write_text("2")
+        return 0
+
+    monkeypatch.setattr(process, "pass_through", pass_through)
+    precompile.compile_all(tmp_path)
+    assert not precompile.are_in(tmp_path)
+
+
+def test_what_fails_is_named_and_leaves_no_mark(sources, commands, tmp_path):
+    commands.codes = [0, 7]
+    with pytest.raises(
+        LabError, match=r"compiled: windtunnel.driver.warm_up ended with exit code 7$"
+    ):
+        precompile.compile_all(tmp_path)
+    assert not precompile.are_in(tmp_path)
+
+
+def test_a_cache_that_cannot_be_written_is_named(sources, commands, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(LabError, match=r"cache: File exists$"):
+        precompile.compile_all(tmp_path / "cache")
+    assert not commands.seen
+
+
+def test_the_program_says_what_failed(sources, commands, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
+    assert precompile.main() == 0
+    (sources / "harness/two.py").write_text("2")
+    commands.codes = [3, 0]
+    assert precompile.main() == 1
+    assert capsys.readouterr().err.endswith("windtunnel.harness.warm_up ended with exit code 3\n")

@@ -1,0 +1,112 @@
+"""Logs are read line by line as they grow, and progress is read from them."""
+
+import pytest
+
+from windtunnel.harness.orchestrate.processes.watch import RunFailed, Watched, require_alive
+from windtunnel.harness.orchestrate.run import traffic
+
+
+class Ended:
+    """A process that has ended, or has not."""
+
+    name = "ended"
+
+    def __init__(self, code, words=""):
+        self._code = code
+        self._words = words
+
+    def poll(self):
+        return self._code
+
+    def tail(self, lines=5):
+        return self._words
+
+
+def watched(log, role="driver", code=None, words=""):
+    return Watched(name=f"a/{role}", process=Ended(code, words), role=role, log=log)
+
+
+def test_a_line_counts_once_it_is_whole(tmp_path):
+    log = tmp_path / "log"
+    follower = watched(log)
+    assert follower.new_lines() == []
+    log.write_text("first\nsec")
+    assert follower.new_lines() == ["first"]
+    assert follower.new_lines() == []
+    log.write_text("first\nsecond\r\nthird\n")
+    assert follower.new_lines() == ["second", "third"]
+
+
+def test_bytes_that_are_no_text_do_no_harm(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"\xff\xfe\n")
+    assert watched(log).new_lines() == ["\ufffd\ufffd"]
+
+
+def test_the_subject_is_blamed_before_the_harness(tmp_path):
+    relay = watched(tmp_path, "relay", code=1)
+    driver = watched(tmp_path, "driver", code=-9, words="bye")
+    with pytest.raises(RunFailed, match="a/driver was ended by signal 9; its last words: bye") as e:
+        require_alive([relay, driver])
+    assert not e.value.ours
+    with pytest.raises(RunFailed, match="a/relay ended with exit code 1") as e:
+        require_alive([relay])
+    assert e.value.ours
+    require_alive([watched(tmp_path)])
+
+
+def test_nobody_is_blamed_for_one_that_was_told_to_end(tmp_path):
+    driver = watched(tmp_path, "driver", code=-9)
+    driver.asked = True
+    require_alive([driver])
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("progress 0/10", 0),
+        ("progress 7/10", 7),
+        ("progress 7", None),
+        ("progress -7/10", None),
+        ("progress x/10", None),
+        ("progress 7/x", None),
+        ("progressive 7/10", None),
+        ("ready", None),
+        ("", None),
+    ],
+)
+def test_reads_progress_and_nothing_else(line, count):
+    assert traffic.progress_bytes(line) == count
+
+
+def test_progress_adds_up_by_role_and_begins_with_a_publisher(tmp_path):
+    logs = [tmp_path / name for name in ("p1", "p2", "s1")]
+    roles = ("publisher", "publisher", "subscriber")
+    workloads = [
+        Watched(name=log.name, process=Ended(None), role=role, log=log)
+        for log, role in zip(logs, roles, strict=True)
+    ]
+    progress = traffic.Progress(lambda: workloads)
+    logs[2].write_text("ready\nprogress 5/30\n")
+    progress.read()
+    assert (progress.total("subscriber"), progress.begun) == (5, False)
+    logs[0].write_text("progress 10/30\nprogress 20/30\n")
+    logs[1].write_text("progress 7/30\n")
+    progress.read()
+    assert (progress.total("publisher"), progress.begun) == (27, True)
+
+
+def test_progress_of_one_that_was_replaced_counts_no_more(tmp_path):
+    first = Watched(name="p#1", process=Ended(None), role="publisher", log=tmp_path / "p")
+    workloads = [first]
+    progress = traffic.Progress(lambda: workloads)
+    first.log.write_text("progress 10/30\n")
+    progress.read()
+    workloads = [
+        Watched("p#2", Ended(None), "publisher", first.log, offset=first.log.stat().st_size)
+    ]
+    progress.read()
+    assert progress.total("publisher") == 0
+    first.log.write_text("progress 10/30\nprogress 4/30\n")
+    progress.read()
+    assert progress.total("publisher") == 4

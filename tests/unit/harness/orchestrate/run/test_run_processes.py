@@ -1,0 +1,76 @@
+"""Ending the processes of a run: who does not come in time is killed, and whose fault that is."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from windtunnel.harness.orchestrate.processes.watch import Watched
+from windtunnel.harness.orchestrate.run import run_processes as crews
+from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
+
+
+class Stubborn:
+    """A process that ends when it is killed, and not before."""
+
+    code = None
+
+    def poll(self):
+        return self.code
+
+    def wait(self, timeout_s):
+        return self.code
+
+    def terminate(self):
+        pass
+
+    def kill(self):
+        self.code = -9
+
+    def tail(self, lines=5):
+        return "busy"
+
+
+class Obedient(Stubborn):
+    """A process that ends when it is asked to."""
+
+    def terminate(self):
+        self.code = 0
+
+
+@pytest.fixture
+def errors():
+    return []
+
+
+@pytest.fixture
+def crew(errors, monkeypatch):
+    monkeypatch.setattr(crews, "STOP_TIMEOUT_S", 0.01)
+    return RunProcesses(SimpleNamespace(), SimpleNamespace(), errors)
+
+
+def join(crew, tmp_path, role, process):
+    watched = Watched(f"a/{role}", process, role, tmp_path / "hosts" / "log")
+    crew.watched.append(watched)
+    return watched
+
+
+@pytest.mark.parametrize("role", ["driver", "archive", "publisher", "subscriber"])
+def test_a_subject_that_is_late_is_noted_with_its_end_and_is_no_error(crew, errors, tmp_path, role):
+    late = join(crew, tmp_path, role, Stubborn())
+    crew.end(role)
+    assert errors == []
+    found = late.facts(tmp_path)
+    assert (found.asked, found.exit_code, found.late_s) == (True, -9, 0.01)
+
+
+@pytest.mark.parametrize("role", ["relay", "capture", "sampler", "saboteur"])
+def test_one_of_ours_that_is_late_is_an_error(crew, errors, tmp_path, role):
+    join(crew, tmp_path, role, Stubborn())
+    crew.end(role)
+    assert errors == [f"a/{role} did not end within 0.01 s of being asked"]
+
+
+def test_who_ends_when_it_is_asked_to_is_not_late(crew, errors, tmp_path):
+    driver = join(crew, tmp_path, "driver", Obedient())
+    crew.end("driver", "relay")
+    assert (errors, driver.facts(tmp_path).late_s) == ([], 0.0)

@@ -1,0 +1,115 @@
+"""A matrix asks each pair about each scenario and keeps the worst answer of each cell."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.harness.orchestrate.suite.test_runner import SCENARIO
+from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell
+from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
+from windtunnel.harness.artifact.run_dir import MatrixDir
+from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.run.one_run import RunResult
+from windtunnel.harness.orchestrate.run.payload import Payload
+from windtunnel.harness.orchestrate.subjects.peers import PeerError
+from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair
+from windtunnel.harness.orchestrate.suite import matrix, pool
+from windtunnel.harness.orchestrate.suite.matrix import Question, folder_name, run_matrix, settle
+
+
+@pytest.fixture
+def question(tmp_path, monkeypatch) -> Question:
+    monkeypatch.setattr(labs, "require", lambda fidelity: None)
+    stored = tmp_path / "payload"
+    stored.write_bytes(b"payload")
+    monkeypatch.setattr(matrix, "payload_of", lambda store, file: Payload(stored, "0" * 64, 7, ""))
+    files = []
+    for name in ("one", "two"):
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(SCENARIO.replace("name: small", f"name: {name}"))
+    return Question(files, ["ours"], ["ours", "java"], seeds=2, out=tmp_path / "runs")
+
+
+def answer(monkeypatch, outcome_of) -> list:
+    """Let every order be made by a function of it; returns the orders as they were given."""
+    seen = []
+
+    def make_runs(orders, *, jobs, on_event, on_made, cancellation) -> None:
+        seen.extend(orders)
+        for index, order in enumerate(orders):
+            on_made(index, RunResult(outcome_of(order), f"because of {order.seed}", 1, 2))
+
+    monkeypatch.setattr(pool, "make_runs", make_runs)
+    return seen
+
+
+def test_every_pair_gets_every_scenario_with_every_seed(question, monkeypatch):
+    monkeypatch.delenv("AERON_ALL_JAR", raising=False)
+    orders = answer(monkeypatch, lambda order: "PASS")
+    result = run_matrix(question)
+    asked = [(o.scenario.name, o.tested.name, o.seed) for o in orders]
+    assert asked == [
+        (scenario, pair, seed)
+        for scenario in ("one", "two")
+        for pair in ("ours to ours", "ours to java")
+        for seed in (7, 8)
+    ]
+    assert len({order.folder.path for order in orders}) == len(orders)
+    assert len({order.run_id for order in orders}) == len(orders)
+    document = Matrix.read(MatrixDir(result.matrix_dir).document)
+    assert document == result.document
+    assert document.exit_code == 0
+    assert [peer.name for peer in document.peers] == ["ours", "java"]
+    assert "AERON_ALL_JAR is not set" in document.peers[1].missing
+    for cell in document.cells:
+        assert (cell.pass_count, cell.planned_count, len(cell.runs)) == (2, 2, 2)
+    suite = Suite.read(MatrixDir(result.matrix_dir).suite("ours-to-java").document)
+    assert (suite.publisher, suite.subscriber, len(suite.runs)) == ("ours", "java", 4)
+
+
+def test_a_cell_is_its_worst_run_and_the_matrix_its_worst_cell(question, monkeypatch):
+    def outcome_of(order) -> str:
+        if order.tested.subscriber.name == "java":
+            return "UNSUPPORTED"
+        return "INCONCLUSIVE" if (order.scenario.name, order.seed) == ("two", 8) else "PASS"
+
+    answer(monkeypatch, outcome_of)
+    cells_told = []
+    result = run_matrix(question, on_cell=lambda *told: cells_told.append(told[1:]))
+    assert cells_told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    first, second, third, _ = result.document.cells
+    assert (first.outcome, first.pass_count) == ("PASS", 2)
+    assert (second.outcome, second.pass_count) == ("UNSUPPORTED", 0)
+    assert (third.outcome, third.pass_count, third.reason) == ("INCONCLUSIVE", 1, "because of 8")
+    assert result.document.exit_code == 2
+
+
+def test_a_peer_that_is_named_twice_is_asked_once(question, monkeypatch):
+    orders = answer(monkeypatch, lambda order: "PASS")
+    run_matrix(replace(question, subscribers=["aeron-c", "pyaeron"]))
+    assert {order.tested.name for order in orders} == {"ours to pyaeron"}
+    assert len(orders) == 4
+
+
+def test_a_name_that_nobody_has_is_refused_before_anything_is_written(question):
+    with pytest.raises(PeerError):
+        run_matrix(replace(question, publishers=["ours", "nobody"]))
+    assert not question.out.exists()
+
+
+def test_a_cell_that_was_cut_short_says_so():
+    cell = MatrixCell("one", "ours", "ours", "s", planned_count=3)
+    cell.runs = [SuiteRun("f", "one", 1, "CANCELLED", "cancelled", 1, 2)]
+    settle(cell)
+    assert (cell.outcome, cell.pass_count) == ("CANCELLED", 0)
+    cell.runs.append(SuiteRun("g", "one", 2, "FAIL", "wrong byte", 1, 2))
+    settle(cell)
+    assert (cell.outcome, cell.reason) == ("FAIL", "wrong byte")
+
+
+def test_folders_of_pairs_are_readable_and_differ():
+    left, right = (replace(OURS, name=f"aeronmd:/{each}/bin/my driver") for each in "xy")
+    assert folder_name(Pair(OURS, OURS)) == "ours-to-ours"
+    names = {folder_name(Pair(OURS, left)), folder_name(Pair(OURS, right))}
+    assert len(names) == 2
+    assert all(name.startswith("ours-to-my-driver-") for name in names)

@@ -1,0 +1,485 @@
+"""A suite walks its runs whatever happens in them, and leaves no process and no lab behind."""
+
+import datetime
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.stand_ins import local_lab
+from tests.stand_ins.local_lab import LocalLab, scripted
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts
+from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.capture import sniffer
+from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.run import one_run, phases, run_processes, traffic
+from windtunnel.harness.orchestrate.run.payload import Payload
+from windtunnel.harness.orchestrate.subjects.subject import Pair
+from windtunnel.harness.orchestrate.suite import runner, suite
+from windtunnel.harness.scenario.known import KnownFailure
+from windtunnel.harness.scenario.loader import ScenarioError
+
+SCENARIO = """
+schema: windtunnel/1
+name: small
+about: A run that takes no time.
+seeds: {root: 7}
+fidelity: [netns]
+network:
+  hosts: [a, b]
+  link: {between: [a, b]}
+traffic:
+  - id: one
+    stream: 1001
+    from: a
+    to: b
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408"
+    receive: "aeron:udp?endpoint=${b}:24325"
+    content: {bytes: 100B}
+expect: [delivered_once]
+budget: {wall: 60s}
+"""
+
+
+def until(test: str) -> str:
+    """What a script does until a test holds; all stand in the bench's folder."""
+    return f"until [ {test} ]; do sleep 0.02; done"
+
+
+class Bench:
+    """Runs suites with scripts for programs, and keeps what came of them."""
+
+    def __init__(self, folder: Path, monkeypatch) -> None:
+        self.folder = folder
+        self._monkeypatch = monkeypatch
+        self.scenario = folder / "small.yaml"
+        self.scenario.write_text(SCENARIO)
+        self.labs: list[LocalLab] = []
+        self.events = []
+        self.judged = []
+        self.broken = ""
+        stored = folder / "payload"
+        stored.write_bytes(b"payload")
+        monkeypatch.setattr(labs, "require", lambda fidelity: None)
+        monkeypatch.setattr(labs, "make", self._make_lab)
+        monkeypatch.setattr(one_run, "_judged", self._judge)
+        monkeypatch.setattr(
+            runner, "payload_of", lambda store, file: Payload(stored, "0" * 64, 7, "")
+        )
+        monkeypatch.setattr(sniffer, "SETTLE_S", 0.0)
+        monkeypatch.setattr(phases, "QUIET_S", 0.0)
+        monkeypatch.setattr(traffic, "GRACE_S", 0.2)
+
+    def _make_lab(self, fidelity, topology, *, records, runs) -> LocalLab:
+        self.labs.append(LocalLab(self.folder, broken=self.broken))
+        return self.labs[-1]
+
+    def _judge(self, folder: RunDir) -> tuple[str, str]:
+        self.judged.append(folder)
+        return "PASS", "all is well"
+
+    def run(self, on_event=None, **options) -> runner.SuiteResult:
+        changed = options.pop("programs", {})
+        tested, programs = scripted(**changed)
+        tested = replace(tested, missing=options.pop("missing", ""))
+        tested = replace(tested, mutant=options.pop("mutant", ""))
+        other = replace(tested, name=options.pop("subscriber", tested.name), mutant="")
+        local_lab.install(self._monkeypatch, programs)
+
+        def on_every_event(event) -> None:
+            self.events.append(event)
+            if on_event is not None:
+                on_event(event)
+
+        return runner.run_suite(
+            [self.scenario],
+            out=self.folder / "runs",
+            tested=Pair(tested, other),
+            on_event=on_every_event,
+            **options,
+        )
+
+    def manifest(self, result) -> Manifest:
+        return Manifest.read(RunDir(result.runs[0].run_dir).manifest)
+
+    def nothing_is_left(self) -> bool:
+        return all(lab.downs >= 1 and not lab.living() for lab in self.labs)
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    made = Bench(tmp_path, monkeypatch)
+    yield made
+    assert made.nothing_is_left()
+
+
+def test_a_run_walks_all_phases_and_leaves_a_complete_folder(bench):
+    result = bench.run()
+    assert result.exit_code == 0
+    manifest = bench.manifest(result)
+    assert manifest.complete
+    assert manifest.errors == []
+    assert [phase.name for phase in manifest.phases] == [
+        *("prepare", "lab", "start", "subscribe", "traffic", "settle"),
+        *("stop", "collect", "down"),
+    ]
+    assert all(phase.started_ns <= phase.ended_ns for phase in manifest.phases)
+    folder = RunDir(result.runs[0].run_dir)
+    assert folder.scenario.read_text() == SCENARIO
+    assert folder.payload.read_bytes() == b"payload"
+    assert f"--seed {result.runs[0].seed}" in folder.repro.read_text()
+    case = json.loads(folder.case.read_text())
+    assert case["traffic"][0]["channel"].startswith("aeron:udp?endpoint=10.64.0.19:24325|")
+
+
+def test_the_manifest_tells_how_each_process_ended(bench):
+    # Who is asked to end before his shell has set its trap ends otherwise.
+    drivers = until("$(cat runs/*/*/hosts/*/driver.log | wc -l) = 2")
+    publisher = f"{drivers}; echo progress 100/100"
+    manifest = bench.manifest(bench.run(programs={"publisher": publisher}))
+    assert {(each.name, each.role, each.exit_code, each.asked) for each in manifest.processes} == {
+        ("a/capture", "capture", 0, True),
+        ("b/capture", "capture", 0, True),
+        ("mid/relay", "relay", 0, True),
+        ("a/driver", "driver", 0, True),
+        ("b/driver", "driver", 0, True),
+        ("a/sampler", "sampler", 0, True),
+        ("b/sampler", "sampler", 0, True),
+        ("b/subscriber-one", "subscriber", 0, False),
+        ("a/publisher-one", "publisher", 0, False),
+    }
+
+
+def test_events_tell_the_run_its_phases_its_progress_and_its_verdict(bench):
+    def remember(event):
+        if event.kind == "progress" and event.published_bytes == event.delivered_bytes == 100:
+            (bench.folder / "told").touch()
+
+    stays = f"echo progress 100/100; {until('-e told')}"
+    subscriber = f"echo ready; {until('-e begun')}; {stays}"
+    bench.run(
+        on_event=remember, programs={"publisher": f"touch begun; {stays}", "subscriber": subscriber}
+    )
+    kinds = [event.kind for event in bench.events]
+    assert kinds[0] == "run"
+    assert kinds[-1] == "verdict"
+    last = [event for event in bench.events if event.kind == "progress"][-1]
+    assert (last.published_bytes, last.delivered_bytes, last.fraction) == (100, 100, 1.0)
+    assert bench.events[-1].outcome == "PASS"
+    assert bench.events[-1].text == "all is well"
+
+
+def test_several_seeds_are_several_runs_in_one_suite(bench):
+    result = bench.run(seed=40, seeds=3)
+    assert [run.seed for run in result.runs] == [40, 41, 42]
+    assert len({run.run_dir for run in result.runs}) == 3
+    document = Suite.read(result.suite_dir / "suite.json")
+    assert [run.seed for run in document.runs] == [40, 41, 42]
+    assert document.exit_code == 0
+    assert {event.run_count for event in bench.events} == {3}
+
+
+@pytest.mark.parametrize("role", ["driver", "relay", "sampler"])
+def test_a_process_that_dies_before_it_is_ready_ends_the_run_with_its_last_words(bench, role):
+    result = bench.run(programs={"publisher": "sleep 600", role: "echo I cannot; exit 9"})
+    manifest = bench.manifest(result)
+    reason = "".join(manifest.errors) + manifest.stopped
+    assert f"{role} ended with exit code 9; its last words: I cannot" in reason
+    assert not manifest.complete
+    assert bool(manifest.errors) == (role != "driver")
+    assert len(bench.judged) == 1
+
+
+def test_a_driver_that_dies_under_way_ends_the_run_at_once(bench):
+    driver = "sleep 0.7; echo out of memory; exit 1"
+    started_s = time.monotonic()
+    result = bench.run(programs={"driver": driver, "publisher": "sleep 600"})
+    assert time.monotonic() - started_s < 100
+    assert (
+        "driver ended with exit code 1; its last words: out of mem"
+        in bench.manifest(result).stopped
+    )
+
+
+def test_a_driver_that_is_killed_is_told_by_its_signal(bench):
+    programs = {"driver": "sleep 0.5; kill -SEGV $$", "publisher": "sleep 60"}
+    result = bench.run(programs=programs)
+    manifest = bench.manifest(result)
+    assert f"was ended by signal {int(signal.SIGSEGV)}" in manifest.stopped
+    codes = {each.name: each.exit_code for each in manifest.processes}
+    assert -signal.SIGSEGV in (codes["a/driver"], codes["b/driver"])
+
+
+def test_a_workload_that_fails_is_named_and_the_others_may_speak(bench):
+    result = bench.run(
+        programs={"publisher": "echo wrong channel; exit 1", "subscriber": "echo ready; sleep 60"}
+    )
+    stopped = bench.manifest(result).stopped
+    assert stopped == "a/publisher-one ended with exit code 1; its last words: wrong channel"
+
+
+def test_a_workload_that_cannot_do_this_makes_the_run_unsupported(bench):
+    result = bench.run(programs={"publisher": "echo no such thing here; exit 127"})
+    assert bench.manifest(result).unsupported == "no such thing here"
+
+
+def test_a_budget_that_is_over_ends_the_run_with_numbers(bench):
+    bench.scenario.write_text(SCENARIO.replace("60s", "300ms"))
+    # The budget begins with the publisher's first progress, when the subscriber has ended.
+    publisher = (
+        "touch begun; while kill -0 $(cat reader) 2> /dev/null; do sleep 0.02; done; "
+        "echo progress 60/100; sleep 600"
+    )
+    subscriber = f"echo $$ > reader; echo ready; {until('-e begun')}; echo progress 100/100"
+    result = bench.run(programs={"publisher": publisher, "subscriber": subscriber})
+    stopped = bench.manifest(result).overran
+    assert "the budget of 0.3 s is over; still at work: a/publisher-one" in stopped
+    assert "published 60 and delivered 100 of 100 bytes" in stopped
+
+
+def test_a_driver_that_never_gets_ready_is_named_not_its_sampler(bench, monkeypatch):
+    def hurry(event):
+        if event.phase == "waiting for drivers":
+            monkeypatch.setattr(phases, "READY_TIMEOUT_S", 0.5)
+
+    result = bench.run(on_event=hurry, programs={"sampler": local_lab.saying("nothing")})
+    assert bench.manifest(result).stopped.startswith("a/driver is not ready after 0.5 s")
+
+
+def test_a_process_that_does_not_end_when_asked_is_killed_and_mentioned(bench, monkeypatch):
+    monkeypatch.setattr(run_processes, "STOP_TIMEOUT_S", 0.3)
+    stubborn = "trap '' TERM; echo ready; while :; do sleep 0.02; done"
+    result = bench.run(programs={"relay": stubborn})
+    # Another may have been late, too, where this machine stood still.
+    text = "mid/relay did not end within 0.3 s of being asked"
+    assert text in bench.manifest(result).errors
+
+
+def test_a_relay_that_complains_at_its_end_is_an_error_of_the_harness(bench):
+    relay = "trap 'echo no room for 3 frames; exit 3' TERM; echo ready; "
+    result = bench.run(programs={"relay": relay + "while :; do sleep 0.02; done"})
+    (error,) = bench.manifest(result).errors
+    assert error.startswith("mid/relay ended with exit code 3; its last words:")
+    assert error.endswith("no room for 3 frames")
+
+
+def test_a_lab_that_cannot_be_built_leaves_a_folder_that_says_so(bench):
+    bench.broken = "up"
+    result = bench.run()
+    assert bench.manifest(result).errors == ["no lab today"]
+    assert len(bench.judged) == 1
+
+
+def test_a_lab_that_leaves_something_behind_says_so(bench):
+    bench.broken = "down"
+    assert bench.manifest(bench.run()).errors == ["something is left over"]
+
+
+def test_a_defect_of_our_own_ends_the_run_but_not_the_suite(bench, monkeypatch):
+    def fail(**_):
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(traffic, "watch_to_the_end", fail)
+    result = bench.run(seeds=2)
+    assert len(result.runs) == 2
+    (error,) = bench.manifest(result).errors
+    assert error.startswith("defect of the harness")
+    assert "ZeroDivisionError: a defect" in error
+
+
+def test_a_full_disk_is_told_with_numbers_before_anything_starts(bench, monkeypatch):
+    monkeypatch.setattr(phases.space, "DISK_RESERVE_BYTES", 1 << 60)
+    result = bench.run()
+    (error,) = bench.manifest(result).errors
+    assert error.startswith("the run folder may need 1099511627776 MiB in ")
+    assert bench.manifest(result).processes == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_tears_everything_down_and_keeps_the_folder(bench, number, code):
+    def interrupt(event):
+        # The first progress is told when all have been started.
+        if event.kind == "progress":
+            os.kill(os.getpid(), number)
+
+    result = bench.run(on_event=interrupt, seeds=3, programs={"publisher": "sleep 600"})
+    assert result.exit_code == code
+    assert [run.outcome for run in result.runs] == ["CANCELLED"]
+    assert bench.judged == []
+    manifest = bench.manifest(result)
+    assert not manifest.complete
+    assert signal.Signals(number).name in manifest.stopped
+    assert {each.role for each in manifest.processes} >= {"driver", "relay", "publisher"}
+    assert Suite.read(result.suite_dir / "suite.json").exit_code == code
+
+
+def test_a_scenario_for_other_fidelities_is_unsupported_and_starts_nothing(bench):
+    bench.scenario.write_text(SCENARIO.replace("fidelity: [netns]", "fidelity: [compose]"))
+    manifest = bench.manifest(bench.run())
+    assert "not made for fidelity netns" in manifest.unsupported
+    assert manifest.processes == []
+
+
+def test_a_wrong_scenario_is_refused_before_anything_starts(bench):
+    bench.scenario.write_text(SCENARIO.replace("budget", "budgit"))
+    with pytest.raises(ScenarioError, match=r"small.yaml:\d+"):
+        bench.run()
+    assert not (bench.folder / "runs").exists()
+
+
+def test_a_machine_that_cannot_make_any_run_is_told_before_anything_starts(bench, monkeypatch):
+    def refuse(fidelity):
+        raise LabError("not here")
+
+    monkeypatch.setattr(labs, "require", refuse)
+    with pytest.raises(LabError, match="not here"):
+        bench.run()
+    assert not (bench.folder / "runs").exists()
+
+
+def test_a_sabotage_that_nobody_knows_is_refused(bench):
+    with pytest.raises(ValueError, match="expected one of skip-message, flip-byte"):
+        bench.run(sabotage="tell-jokes")
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(bench):
+    (bench.folder / "runs").write_text("a file")
+    with pytest.raises(LabError, match=r"/runs/.*(Not a directory|File exists)"):
+        bench.run()
+
+
+def test_the_sabotage_is_in_the_manifest_and_in_the_command(bench):
+    manifest = bench.manifest(bench.run(sabotage="flip-byte"))
+    assert manifest.sabotage == "flip-byte"
+    assert manifest.command[-2:] == ["--sabotage", "flip-byte"]
+    assert manifest.mutant == ""
+
+
+def test_the_mutant_is_in_the_manifest_and_in_the_command(bench):
+    manifest = bench.manifest(bench.run(mutant="deaf"))
+    assert manifest.mutant == "deaf"
+    assert manifest.command[-2:] == ["--mutant", "deaf"]
+    assert manifest.sabotage == ""
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        (["PASS", "PASS"], 0),
+        (["PASS", "INCONCLUSIVE"], 2),
+        (["INCONCLUSIVE", "HARNESS"], 3),
+        (["HARNESS", "FAIL", "PASS"], 1),
+        (["PASS", "UNSUPPORTED"], 0),
+    ],
+)
+def test_the_worst_outcome_gives_the_exit_code(outcomes, code):
+    assert suite.worst_exit_code(outcomes) == code
+
+
+def test_each_side_has_its_own_subject_and_all_documents_name_both(bench):
+    result = bench.run(subscriber="other")
+    folder = RunDir(result.runs[0].run_dir)
+    manifest = bench.manifest(result)
+    assert {host: (each.side, each.peer) for host, each in manifest.subjects.items()} == {
+        "a": ("publisher", "scripted"),
+        "b": ("subscriber", "other"),
+    }
+    command, remark = folder.repro.read_text().splitlines()
+    assert command.endswith("--publisher scripted --subscriber other")
+    assert remark == "# a: scripted, b: other"
+
+
+def test_a_peer_that_this_machine_lacks_makes_the_run_unsupported_and_starts_nothing(bench):
+    result = bench.run(missing="no such thing here")
+    manifest = bench.manifest(result)
+    assert manifest.unsupported == "scripted: no such thing here"
+    assert manifest.processes == []
+
+
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_driver_that_cannot_be_executed_makes_the_run_unsupported(bench, code):
+    result = bench.run(
+        programs={"driver": f"echo no such library; exit {code}", "sampler": "sleep 60"}
+    )
+    unsupported = bench.manifest(result).unsupported
+    assert unsupported.endswith(f"ended with exit code {code}; its last words: no such library")
+
+
+def test_the_end_of_a_suite_tells_of_each_scenario_and_of_what_is_known(bench):
+    entry = KnownFailure(
+        scenario="small",
+        check="naks_paced",
+        subject="ours",
+        owner="Jane",
+        issue="https://example.org/1",
+        expires=datetime.date(2000, 1, 1),
+    )
+    result = bench.run(seeds=3, known=[entry])
+    document = Suite.read(result.suite_dir / "suite.json")
+    assert document.scenarios == result.scenarios
+    (scenario,) = result.scenarios
+    assert (scenario.runs, scenario.failures, scenario.limit) == (3, 0, None)
+    assert scenario.text == "0 of 3 runs failed, rate 0.00% to 70.76% (95%)"
+    assert document.remarks == result.remarks
+    assert "has expired" in result.remarks[-1]
+    assert result.exit_code == 0
+
+
+def test_a_scenario_with_a_limit_needs_enough_runs(bench):
+    bench.scenario.write_text(SCENARIO.replace("wall: 60s", "wall: 60s, failures: 5%"))
+    result = bench.run(seeds=2)
+    assert result.scenarios[0].limit == 0.05
+    assert (result.scenarios[0].outcome, result.exit_code) == ("INCONCLUSIVE", 2)
+
+
+CAPTURE = """
+trap 'exit 0' TERM
+trap 'asked=$((asked + 1))
+      echo "tcpdump: $asked packets captured, 3 packets received by filter"' USR1
+echo listening on eth0
+while :; do sleep 0.01; done
+"""
+
+
+def test_captures_are_ended_as_soon_as_they_have_taken_all(bench, monkeypatch):
+    monkeypatch.setattr(sniffer, "SETTLE_S", 3600.0)
+    result = bench.run(programs={"capture": CAPTURE})
+    folder = RunDir(result.runs[0].run_dir)
+    for host in ("a", "b"):
+        assert "tcpdump: 3 packets captured" in folder.capture_log(host).read_text()
+
+
+SURPRISED = """
+trap 'echo 0 packets captured; echo 1 packet received by filter; echo 0 packets dropped by kernel
+      exit 0' TERM
+trap 'echo "tcpdump: 0 packets captured, 1 packet received by filter"' USR1
+echo listening on eth0
+while :; do sleep 0.01; done
+"""
+
+
+def test_a_capture_is_asked_what_came_before_its_filter_before_anything_is_sent(bench):
+    both = "$(grep -l 'tcpdump: 0' runs/*/*/captures/?.log | wc -l)"
+    subscriber = f"[ {both} = 2 ] || exit 9; {local_lab.PROGRAMS['subscriber']}"
+    result = bench.run(programs={"capture": SURPRISED, "subscriber": subscriber})
+    assert bench.manifest(result).complete
+    folder = RunDir(result.runs[0].run_dir)
+    for host in ("a", "b"):
+        assert CaptureFacts.read(folder.capture_statistics(host)) == CaptureFacts(0, 0)
+
+
+def test_a_capture_that_never_says_so_is_waited_for_no_longer_than_it_can_take(bench, monkeypatch):
+    monkeypatch.setattr(sniffer, "SETTLE_S", 0.5)
+    endless = CAPTURE.replace("$asked packets captured, 3", "2 packets captured, 3")
+    manifest = bench.manifest(bench.run(programs={"capture": endless}))
+    assert manifest.complete
+    (stop,) = (phase for phase in manifest.phases if phase.name == "stop")
+    assert stop.ended_ns - stop.started_ns > 0.5e9

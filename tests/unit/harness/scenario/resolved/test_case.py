@@ -1,0 +1,128 @@
+"""From scenario to case: everything filled in, and back from its file unchanged."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from tests.unit.harness.scenario.test_scenario_loader import GOOD
+from windtunnel.harness.artifact.middlebox.decision import ACTIONS, LINKS
+from windtunnel.harness.artifact.run.plan import max_message_length
+from windtunnel.harness.dissect.frames import layout
+from windtunnel.harness.scenario.explain.explain import expected_data_frames, explain
+from windtunnel.harness.scenario.loader import parse_scenario
+from windtunnel.harness.scenario.resolved.case import LINK_NAMES, Case, Payload, resolve, run_seeds
+from windtunnel.harness.scenario.schema.act import ACTIONS as SCENARIO_ACTIONS
+from windtunnel.harness.scenario.schema.forged import FLAG_BITS
+from windtunnel.harness.scenario.schema.model import json_schema
+from windtunnel.harness.scenario.validation.traffic_validation import longest_message
+
+PAYLOAD = Payload(path="payload.bin", sha256="ab" * 32, length_bytes=1000)
+ADDRESSES = {"a": "10.64.0.3", "b": "10.64.0.19"}
+
+
+def resolved(text=GOOD, seed=16):
+    scenario = parse_scenario(text, "made.yaml")
+    return resolve(scenario, seed=seed, fidelity="netns", addresses=ADDRESSES, payload=PAYLOAD)
+
+
+def test_spells_everything_out():
+    case = resolved()
+    (traffic,) = case.traffic
+    assert traffic.channel == "aeron:udp?endpoint=10.64.0.19:24325|term-length=64k"
+    assert traffic.receive == "aeron:udp?endpoint=10.64.0.19:24325"
+    assert (traffic.port, traffic.term_length, traffic.mtu) == (24325, 65536, 1408)
+    assert (traffic.shortest_bytes, traffic.longest_bytes) == (1, 8192)
+    assert traffic.reliable
+    assert [fault.action for fault in case.faults] == ["drop", "hold"]
+    assert case.faults[0].links == ("a->b",)
+    assert case.faults[1].links == ("a->b", "b->a")
+    assert case.faults[1].hold_ns == 5_000_000
+    assert case.faults[0].share == 0.02
+    assert case.address("b") == "10.64.0.19"
+    assert case.traffic_by_id("one") is traffic
+
+
+def test_links_are_named_by_the_order_of_their_ends():
+    case = resolved(GOOD.replace("between: [a, b]", "between: [b, a]"))
+    assert [host.name for host in case.hosts] == ["b", "a"]
+    assert case.faults[0].links == ("b->a",)
+
+
+def test_names_agree_with_the_run_folder():
+    assert LINK_NAMES == LINKS
+    assert tuple(ACTIONS.values()) == SCENARIO_ACTIONS
+    assert {
+        "begin": layout.FLAG_BEGIN,
+        "end": layout.FLAG_END,
+        "eos": layout.FLAG_END_OF_STREAM,
+        "revoked": layout.FLAG_REVOKED,
+        "group": layout.SETUP_FLAG_GROUP,
+        "send-setup": layout.SM_FLAG_SEND_SETUP,
+        "receiver-eos": layout.SM_FLAG_END_OF_STREAM,
+        "reply": layout.RTTM_FLAG_REPLY,
+    } == FLAG_BITS
+
+
+def test_ordinals_follow_the_stream_ids():
+    block = GOOD[GOOD.index("  - id: one") : GOOD.index("faults:")]
+    second = block.replace("id: one", "id: two").replace("1001", "-5").replace("24325", "24326")
+    case = resolved(GOOD.replace(block, block + second))
+    assert [(each.id, each.ordinal) for each in case.traffic] == [("one", 1), ("two", 0)]
+
+
+def test_survives_its_file(tmp_path):
+    case = resolved()
+    case.write(tmp_path / "case.json")
+    assert Case.read(tmp_path / "case.json") == case
+    assert json.loads((tmp_path / "case.json").read_text())["schema"] == "windtunnel-case/1"
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    document = json.loads(resolved().to_json())
+    document["weather"] = "bad"
+    (tmp_path / "case.json").write_text(json.dumps(document))
+    with pytest.raises(ValidationError, match="weather"):
+        Case.read(tmp_path / "case.json")
+
+
+def test_seeds_run_on_from_the_root():
+    scenario = parse_scenario(GOOD, "made.yaml")
+    assert run_seeds(scenario) == [16, 17]
+    assert run_seeds(scenario, root=2**63 - 1, count=2) == [2**63 - 1, 0]
+
+
+def test_longest_message_is_bounded():
+    assert longest_message(65536) == 8192
+    assert longest_message(1 << 30) == 16 << 20
+    assert [longest_message(1 << bits) for bits in range(16, 31)] == [
+        max_message_length(1 << bits) for bits in range(16, 31)
+    ]
+
+
+def test_expected_frames_of_a_single_length():
+    fixed = GOOD.replace("from: 1B, to: max", "from: 1376B, to: 1376B")
+    (traffic,) = resolved(fixed).traffic
+    assert expected_data_frames(traffic) == pytest.approx((1 << 20) / 1376, rel=0.01)
+
+
+def test_explains_in_words():
+    text = explain(resolved())
+    assert "traffic   one: a to b, reliable" in text
+    assert "0 lose: 2% of DATA on a->b dropped" in text
+    assert "1 late: 1% of SM, DATA on a->b, b->a held back for 5ms" in text
+    assert "timing-sensitive" in text
+
+
+def test_the_schema_describes_every_field():
+    schema = json_schema()
+    tables = {**schema["$defs"], "Scenario": schema}
+    described = [
+        (name, key, bool({"description", "$ref", "enum", "const"} & set(field)))
+        for name, table in tables.items()
+        for key, field in table.get("properties", {}).items()
+    ]
+    assert {"traffic", "faults", "expect"} <= set(schema["properties"])
+    assert [each for each in described if not each[2]] == []
+    assert tables["Hold"]["properties"]["for"]["anyOf"][0]["pattern"]
+    assert tables["Act"]["additionalProperties"] is False

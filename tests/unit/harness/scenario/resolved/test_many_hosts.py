@@ -1,0 +1,170 @@
+"""Scenarios of more than two hosts: what they come to, and the nearest that are refused."""
+
+import pytest
+
+from windtunnel.harness.scenario.explain.explain import explain
+from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
+from windtunnel.harness.scenario.resolved.case import Payload, resolve
+
+PAYLOAD = Payload(path="payload.bin", sha256="ab" * 32, length_bytes=1000)
+ADDRESSES = {"pub": "10.64.0.3", "sub1": "10.64.0.19", "sub2": "10.64.0.35"}
+GOOD = """\
+schema: windtunnel/1
+name: made/many
+about: made up
+seeds: {root: 1}
+network:
+  hosts: [pub, sub1, sub2]
+  links:
+    - {between: [pub, sub1]}
+    - {between: [pub, sub2], weather: {pub->sub2: {delay: {mean: 5ms}}}}
+traffic:
+  - id: one
+    stream: 1001
+    from: pub
+    to: [sub1, sub2]
+    publication: exclusive
+    channel: "aeron:udp?control-mode=dynamic|control=${pub}:24324|fc=min,g:/2|term-length=64k"
+    receive: "aeron:udp?endpoint=${self}:24325|control=${pub}:24324|control-mode=dynamic"
+    content: {bytes: 1KiB}
+faults:
+  - {id: lose, where: {link: pub->sub2}, what: {type: DATA}, act: {drop: 2%}}
+expect: [delivered_once]
+"""
+MDC = "control-mode=dynamic|control=${pub}:24324|fc"
+TWINS = (
+    GOOD.replace("from: pub\n", "from: [sub1, sub2]\n")
+    .replace("to: [sub1, sub2]\n", "to: pub\n")
+    .replace("control-mode=dynamic|control=${pub}:24324|fc=min,g:/2", "endpoint=${pub}:24325|START")
+    .replace("START", "session-id=7|init-term-id=1|term-id=1|term-offset=0")
+    .replace("endpoint=${self}:24325|control=${pub}:24324|control-mode=dynamic", "MANUAL")
+    .replace("MANUAL", "control-mode=manual|tags=5")
+    .replace("    content", '    sources: ["aeron:udp?endpoint=${self}:24325"]\n    content')
+    .replace("pub->sub2}, what", "sub2->pub}, what")
+)
+
+
+def resolved(text=GOOD):
+    scenario = parse_scenario(text, "made.yaml")
+    return resolve(scenario, seed=1, fidelity="netns", addresses=ADDRESSES, payload=PAYLOAD)
+
+
+def faults(text):
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(text, "made.yaml")
+    return "\n".join(caught.value.faults)
+
+
+def test_each_reader_has_a_flow_of_its_own():
+    case = resolved()
+    assert [host.name for host in case.hosts] == ["pub", "sub1", "sub2"]
+    assert case.link_names == ("pub->sub1", "sub1->pub", "pub->sub2", "sub2->pub")
+    assert case.faults[0].links == ("pub->sub2",)
+    assert [each.link for each in case.weather] == ["pub->sub2"]
+    (traffic,) = case.traffic
+    first, second = traffic.flows
+    assert first is traffic
+    assert (second.from_host, second.to_host, second.role) == ("pub", "sub2", "one at sub2")
+    assert second.receive.startswith("aeron:udp?endpoint=10.64.0.35:24325|control=10.64.0.3:24324")
+    assert traffic.all_ports == (24324, 24325)
+
+
+def test_twins_have_flows_too():
+    case = resolved(TWINS)
+    assert [flow.role for flow in case.traffic[0].flows] == ["one from sub1", "one from sub2"]
+    assert case.traffic[0].sources == (("pub", "aeron:udp?endpoint=10.64.0.3:24325"),)
+
+
+def test_one_link_may_be_written_as_a_list():
+    second = GOOD.index("    - {between: [pub, sub2]")
+    pair = GOOD[:second] + GOOD[GOOD.index("traffic:") :]
+    pair = pair.replace(", sub2]", "]").replace("pub->sub2}, what", "pub->sub1}, what")
+    case = resolved(pair)
+    assert (case.links, case.link_names) == ((), ("a->b", "b->a"))
+    assert (case.traffic[0].to_hosts, case.traffic[0].flows) == ((), case.traffic)
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("[pub->sub1, pub->sub2]", ("pub->sub1", "pub->sub2")),
+        ('"pub->*"', ("pub->sub1", "pub->sub2")),
+        ('["*->pub", pub->sub1]', ("sub1->pub", "sub2->pub", "pub->sub1")),
+        ("both", ("pub->sub1", "sub1->pub", "pub->sub2", "sub2->pub")),
+        ('[pub->sub2, "*->sub2"]', ("pub->sub2",)),
+    ],
+)
+def test_a_rule_names_links(link, expected):
+    text = GOOD.replace("link: pub->sub2", f"link: {link}").replace("type: DATA", "type: ANY")
+    assert resolved(text).faults[0].links == expected
+
+
+def test_each_host_may_have_a_channel_of_its_own():
+    other = (
+        '    receives: {sub2: "aeron:udp?endpoint=${self}:24326|control=${pub}:24324"}\n    content'
+    )
+    flows = resolved(GOOD.replace("    content", other)).traffic[0].flows
+    assert "10.64.0.19:24325" in flows[0].receive
+    assert flows[1].receive == "aeron:udp?endpoint=10.64.0.35:24326|control=10.64.0.3:24324"
+
+
+def test_says_in_words_who_is_there():
+    text = explain(resolved())
+    assert "pub at 10.64.0.3, sub1 at 10.64.0.19, sub2 at 10.64.0.35" in text
+    assert "pub and sub1, pub and sub2" in text
+    assert "one: pub to sub1, sub2" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("hosts: [pub, sub1, sub2]", "hosts: [pub, sub1, sub2, far]", "host 'far' has no link"),
+        ("link: pub->sub2", "link: sub1->sub2", "no link 'sub1->sub2': expected pub->sub1"),
+        ("link: pub->sub2", 'link: "far->*"', "no link 'far->*'"),
+        ("link: pub->sub2", "link: []", "at least 1"),
+        ("between: [pub, sub2]", "between: [sub1, pub]", "sub1 and pub have a link already"),
+        ("between: [pub, sub2]", "between: [sub1, sub2]", "no link joins pub and sub2"),
+        ("to: [sub1, sub2]", "to: [sub1, sub1]", "a host is named twice"),
+        ("to: [sub1, sub2]", "to: [sub1, pub]", "must be on different hosts"),
+        ("to: [sub1, sub2]", "to: [sub1, far]", "no host 'far'"),
+        ("    content", "    partial: [pub]\n    content", "'pub' is no subscriber"),
+        ("    content", '    receives: {pub: "aeron:udp?endpoint=x:1"}\n    content', "no host"),
+        ("    content", '    destinations: ["aeron:udp?endpoint=x:1"]\n    content', "go together"),
+        (MDC, "endpoint=${sub1}:24325|fc", "one endpoint"),
+        ("fc=min,g:/2", "fc=slow", "expected max, min or tagged"),
+        ("control=${pub}:24324|fc", "control=${pub}|fc", "expected control=HOST:PORT"),
+        (MDC, "control-mode=fast|fc", "expected dynamic"),
+        ("hosts: [pub, sub1, sub2]", "hosts: [a1, a2, a3, a4, a5, a6, a7, a8, a9]", "at most 8"),
+        ("  links:\n    -", "  link: {between: [pub, sub1]}\n  links:\n    -", "a link, or a list"),
+    ],
+)  # fmt: skip
+def test_refuses_what_cannot_be(old, new, expected):
+    assert old in GOOD
+    assert expected in faults(GOOD.replace(old, new))
+
+
+@pytest.mark.parametrize("weather", ["pub->sub2", "sub2->pub", "both"])
+def test_netem_has_one_way_to_a_host(weather):
+    text = GOOD.replace("weather: {pub->sub2:", f"backend: netem, weather: {{{weather}:")
+    if weather == "pub->sub2":
+        assert parse_scenario(text, "made.yaml")
+    else:
+        assert "netem cannot tell what goes to pub over this link" in faults(text)
+
+
+def test_twins_need_the_same_start():
+    assert parse_scenario(TWINS, "made.yaml")
+    assert "need the same session-id" in faults(TWINS.replace("session-id=7|", ""))
+    other = '    channels: {sub2: "aeron:udp?endpoint=${pub}:24326|session-id=8"}\n    content'
+    assert "need the same session-id" in faults(TWINS.replace("    content", other))
+
+
+def test_checks_name_readers_and_each_reader_has_a_check():
+    about = GOOD.replace("expect: [delivered_once]", "expect: [{delivered_once: {to: sub2}}]")
+    assert parse_scenario(about, "made.yaml")
+    assert "'pub' is no subscriber: expected sub1, sub2" in faults(
+        about.replace("to: sub2", "to: pub")
+    )
+    partial = about.replace("    content", "    partial: [sub2]\n    content")
+    assert parse_scenario(partial, "made.yaml")
+    assert "no check is about sub2" in faults(partial.replace("to: sub2", "to: [sub1]"))

@@ -1,0 +1,317 @@
+"""Archives of a scenario: what a file may ask for, and in what words it is told."""
+
+import pytest
+
+from tests.unit.harness.scenario.test_scenario_loader import GOOD
+from windtunnel.harness.scenario.explain.explain import explain
+from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
+from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
+from windtunnel.harness.scenario.schema.archive import COPYING_PORTS, SEGMENT_DEFAULT, ArchiveCase
+from windtunnel.harness.scenario.schema.merge import MergeCase
+
+CONTENT = "    content: {bytes: 1MiB, message: {from: 1B, to: max}}\n"
+EVENTS = "events:\n  - {id: it, whom: {host: b, process: %s}, when: {after: 1s}, act: {%s}}\n"
+KILL = "kill: {restart_after: 10s}"
+
+
+def text_of(archives="[{host: b}]", recorded="b", receive="", more="", expect="delivered_once"):
+    text = GOOD.replace(CONTENT, f"{CONTENT}    recorded: {recorded}\n" if recorded else CONTENT)
+    text = text.replace("traffic:\n", f"archives: {archives}\ntraffic:\n", 1)
+    text = text.replace('${b}:24325"', f'${{b}}:24325{receive}"', 1 if "term" in receive else -1)
+    return text.replace("expect:\n  - delivered_once", f"{more}expect:\n  - {expect}")
+
+
+def case_of(**options):
+    return resolve(
+        parse_scenario(text_of(**options), "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )
+
+
+def faults_of(**options):
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(text_of(**options), "made.yaml")
+    return "\n".join(str(each) for each in raised.value.faults)
+
+
+def test_an_archive_and_its_stream_are_what_the_case_has():
+    case = case_of(archives="[{host: b, segment: 256KiB}]")
+    assert case.archives == (ArchiveCase(host="b", segment_bytes=256 << 10),)
+    assert case.traffic[0].recorded == "b"
+    assert case.traffic[0].ends("recorder") == ("b",)
+    assert case.traffic[0].at("b").to_host == "b"
+    assert Case.model_validate_json(case.to_json()) == case
+    assert "archive   on b, in files of 256KiB" in explain(case)
+    assert "recorded by the archive on b: what it receives" in explain(case)
+
+
+def test_a_publishers_own_archive_records_what_is_sent():
+    case = case_of(archives="[{host: a}]", recorded="a")
+    assert case.archives[0].segment_bytes == SEGMENT_DEFAULT
+    assert "recorded by the archive on a: what it sends" in explain(case)
+
+
+def test_nothing_is_recorded_by_default():
+    case = case_of(archives="[]", recorded="")
+    assert case.archives == ()
+    assert case.traffic[0].ends("recorder") == ()
+    assert "archive" not in explain(case)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"archives": "[]"}, "no archive on host 'b'"),
+        ({"recorded": ""}, "no traffic is recorded there: expected one with `recorded: b`"),
+        ({"archives": "[{host: c}]", "recorded": "c"}, "no host 'c'"),
+        ({"archives": "[{host: b}, {host: b}]"}, "host b has an archive already"),
+        ({"archives": "[{host: b, segment: 96KiB}]"}, "98304B is no power of two"),
+        ({"archives": "[{host: b, segment: 32KiB}]"}, "greater than or equal to 65536"),
+        ({"archives": "[{host: b, segment: 2GiB}]"}, "less than or equal to 1073741824"),
+        ({"receive": "|reliable=false"}, "gaps of an unreliable stream are filled"),
+        (
+            {"recorded": "", "archives": "[]", "expect": "recording_equals_published"},
+            "no traffic is recorded: expected one with `recorded`",
+        ),
+        ({"more": EVENTS % ("driver", KILL)}, "an archive loses its driver"),
+        ({"more": EVENTS % ("archive", "kill: {restart_after: 9999ms}")}, "expected 10s or more"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(options, said):
+    assert said in faults_of(**options)
+
+
+def test_files_must_hold_a_term():
+    text = text_of(archives="[{host: b, segment: 64KiB}]").replace(
+        "term-length=64k", "term-length=1m"
+    )
+    with pytest.raises(ScenarioError, match="files of 65536B on b hold no term of 1048576"):
+        parse_scenario(text, "made.yaml")
+
+
+def test_a_stream_that_may_be_cut_is_not_recorded():
+    text = text_of().replace("    recorded: b\n", "    recorded: b\n    rejoins: true\n")
+    with pytest.raises(ScenarioError, match="has no one recording"):
+        parse_scenario(text, "made.yaml")
+
+
+def test_only_an_end_of_the_stream_may_record_it():
+    text = text_of(archives="[{host: c}]", recorded="c")
+    text = text.replace("hosts: [a, b]", "hosts: [a, b, c]").replace(
+        "link: {between: [a, b], backend: relay}",
+        "links: [{between: [a, b]}, {between: [a, c]}]",
+    )
+    with pytest.raises(ScenarioError, match="expected an end of the stream, a, b; found c"):
+        parse_scenario(text, "made.yaml")
+
+
+def test_an_archive_may_be_killed_where_no_stream_rejoins():
+    event = case_of(more=EVENTS % ("archive", KILL)).events[0]
+    assert event.roles == ("archive",)
+
+
+REPLAY = """\
+  - id: again
+    stream: 2001
+    replays: one
+    from: b
+    to: a
+    publication: exclusive
+    channel: "aeron:udp?endpoint=${a}:24326"
+    receive: "aeron:udp?endpoint=${a}:24326|nak-delay=10us"
+"""
+
+
+def replayed(old="", new="", **options):
+    text = text_of(archives="[{host: b, segment: 256KiB}]", **options)
+    paced = "message: {from: 1B, to: max}, pace: {rate: 1MiB/s}, close_after: 1s}"
+    text = text.replace("message: {from: 1B, to: max}}", paced)
+    assert old in REPLAY
+    return text.replace("faults:\n", f"{REPLAY.replace(old, new)}faults:\n", 1)
+
+
+def test_a_replay_is_the_stream_that_was_recorded():
+    case = resolve(
+        parse_scenario(replayed(), "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )
+    one, again = case.traffic
+    assert (again.replays, again.plan_id, one.plan_id) == ("one", "one", "one")
+    assert (again.total_bytes, again.term_length, again.mtu) == (1 << 20, 65536, one.mtu)
+    assert again.longest_bytes == one.longest_bytes == 8192
+    assert (again.pace.is_free, again.close_after_ns) == (True, 0)
+    assert not one.pace.is_free
+    assert (one.ends("publisher"), one.ends("replayer")) == (("a",), ())
+    assert (again.ends("publisher"), again.ends("replayer")) == ((), ("b",))
+    assert "the archive on b replays its recording of one" in explain(case)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("replays: one", "replays: other", "no recorded stream 'other': there are one"),
+        ("replays: one", "replays: again", "no recorded stream 'again': there are one"),
+        ("publication: exclusive", "publication: concurrent", "a replay is exclusive"),
+        ("to: a", "to: a\n    rejoins: true", "a replay that was cut does not go on"),
+        ("to: a", "to: a\n    content: {bytes: 2MiB}", "has the content of what it replays"),
+        ('24326"', '24326|term-length=64k"', "the recording says what term-length of its replay"),
+        ('24326"', '24326|mtu=1408|session-id=7"', "what mtu, session-id of its replay is"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused(old, new, said):
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(replayed(old, new), "made.yaml")
+    assert said in "\n".join(str(each) for each in raised.value.faults)
+
+
+def test_a_replay_comes_from_where_it_is_recorded():
+    text = replayed("from: b", "from: a").replace("${a}:24326", "${b}:24326")
+    with pytest.raises(ScenarioError, match="one is recorded on b: expected its replay from there"):
+        parse_scenario(text.replace("from: a\n    to: a", "from: a\n    to: b"), "made.yaml")
+
+
+def test_an_archive_that_replays_is_not_killed():
+    with pytest.raises(ScenarioError, match="a replay ends with its archive"):
+        parse_scenario(replayed(more=EVENTS % ("archive", KILL)), "made.yaml")
+
+
+def test_published_bytes_of_an_event_are_those_of_publishers():
+    event = "events:\n  - {id: it, whom: {host: b}, when: {published: 1MiB}, act: {pause: 1ms}}\n"
+    with pytest.raises(ScenarioError, match="expected less than all content, 1MiB"):
+        parse_scenario(replayed(more=event), "made.yaml")
+
+
+MERGES = '{after: 512KiB, live: "aeron:udp?endpoint=${self}:24326|control=${a}:24324"}'
+
+
+def merging(old="", new="", expect="merged_into_live"):
+    text = text_of(archives="[{host: b, segment: 256KiB}]", expect=expect)
+    text = text.replace(
+        "aeron:udp?endpoint=${b}:24325|term",
+        "aeron:udp?control-mode=dynamic|control=${a}:24324|term",
+    )
+    text = text.replace(
+        'receive: "aeron:udp?endpoint=${b}:24325"',
+        'receive: "aeron:udp?endpoint=${b}:24325|control=${a}:24324"',
+    )
+    text = text.replace("    recorded: b\n", f"    recorded: b\n    merges: {MERGES}\n")
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_a_merge_is_what_the_case_has():
+    case = resolve(
+        parse_scenario(merging(), "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )
+    live = "aeron:udp?endpoint=10.64.0.19:24326|control=10.64.0.3:24324"
+    assert case.traffic[0].merges == MergeCase(after_bytes=512 << 10, live=live, port=24326)
+    assert case.traffic[0].all_ports == (24324, 24325, 24326)
+    assert "the subscriber merges: once 512KiB are recorded, replayed, then live" in explain(case)
+    assert Case.model_validate_json(case.to_json()) == case
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("after: 512KiB", "after: 1MiB", "expected less than the content, 1MiB"),
+        ("${self}:24326", "${self}:24325", "port 24325 is the recorded stream's"),
+        ("${self}:24326", "${a}:24326", "expected endpoint=${self}:PORT, found ${a}"),
+        ("${self}:24326", "${c}:24326", "no host 'c'"),
+        ('24326|control=${a}:24324"', '24326"', "expected control=HOST:PORT"),
+        ("control-mode=dynamic|", "", "expected control-mode=dynamic"),
+        ("    recorded: b\n", "    recorded: a\n", "reads the recording of its own host"),
+        ("    recorded: b\n", "    recorded: b\n    partial: [b]\n", "none of replays, consume"),
+    ],
+)
+def test_what_cannot_merge_is_refused(old, new, said):
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(merging(old, new), "made.yaml")
+    assert said in "\n".join(str(each) for each in raised.value.faults)
+
+
+def test_a_check_of_merges_needs_one():
+    text = text_of(expect="merged_into_live")
+    with pytest.raises(ScenarioError, match="nobody merges"):
+        parse_scenario(text, "made.yaml")
+
+
+def copied(old="", new="", more=""):
+    text = text_of(archives="[{host: b}, {host: a}]", more=more)
+    text = text.replace("    recorded: b\n", "    recorded: b\n    replicated: a\n")
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_a_copy_is_what_the_case_has():
+    case = resolve(
+        parse_scenario(copied(), "made.yaml"),
+        seed=1,
+        fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )
+    (one,) = case.traffic
+    assert (one.recorded, one.replicated, one.archived) == ("b", "a", ("b", "a"))
+    assert one.ends("replicator") == ("a",)
+    assert case.ports == (*COPYING_PORTS, 24325)
+    assert case_of().ports == (24325,)
+    assert "copied from there by the archive on a" in explain(case)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("replicated: a", "replicated: c", "no archive on host 'c'"),
+        ("replicated: a", "replicated: b", "it is recorded on b: expected another host's"),
+        ("    recorded: b\n", "", "there is nothing to copy"),
+        (", {host: a}", "", "no archive on host 'a'"),
+    ],
+)
+def test_what_cannot_be_copied_is_refused(old, new, said):
+    with pytest.raises(ScenarioError) as raised:
+        parse_scenario(copied(old, new), "made.yaml")
+    assert said in "\n".join(str(each) for each in raised.value.faults)
+
+
+def test_no_archive_is_killed_while_one_copies():
+    with pytest.raises(ScenarioError, match="a copy ends with either archive"):
+        parse_scenario(copied(more=EVENTS % ("archive", KILL)), "made.yaml")
+
+
+def test_a_host_without_an_archive_has_none_to_kill():
+    more = EVENTS % ("archive", KILL)
+    assert "host b has no archive" in faults_of(archives="[{host: a}]", recorded="a", more=more)
+
+
+def test_an_archive_may_have_a_small_disk():
+    case = case_of(archives="[{host: b, segment: 256KiB, disk: 16MiB}]")
+    assert case.archives[0].disk_bytes == 16 << 20
+    assert "archive   on b, in files of 256KiB, on a disk of 16MiB" in explain(case)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"archives": "[{host: b, disk: 4MiB}]"}, "equal to 8388608, found '4MiB'"),
+        ({"archives": "[{host: b, segment: 8MiB, disk: 16MiB}]"}, "hold no two files of 8388608B"),
+        (
+            {
+                "archives": "[{host: b, segment: 1MiB, disk: 16MiB}]",
+                "more": EVENTS % ("archive", KILL),
+            },
+            "such a disk goes with its archive: expected no event that befalls it",
+        ),
+    ],
+)
+def test_what_a_small_disk_cannot_be_is_told(options, text):
+    assert text in faults_of(**options)

@@ -1,0 +1,105 @@
+"""What the harness reads out of a channel."""
+
+import pytest
+
+from windtunnel.harness.scenario.schema.channel import fill_in, parse_channel, placeholders
+
+FULL = (
+    "aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=8k|init-term-id=-3|term-id=2|term-offset=96"
+    "|reliable=false|rcv-wnd=16k"
+)
+
+
+def channel(more):
+    return parse_channel(f"aeron:udp?endpoint=b:1|{more}")
+
+
+def test_reads_every_part():
+    parsed = parse_channel(FULL)
+    assert (parsed.endpoint_host, parsed.endpoint_port) == ("${b}", 24325)
+    assert (parsed.term_length, parsed.mtu) == (65536, 8192)
+    assert parsed.initial_term_id == -3
+    assert parsed.initial_position == 5 * 65536 + 96
+    assert not parsed.reliable
+    assert parsed.receiver_window_bytes == 16384
+
+
+def test_fills_in_what_is_not_said():
+    parsed = parse_channel("aeron:udp?endpoint=10.0.0.1:4000")
+    assert (parsed.term_length, parsed.mtu) == (16 << 20, 1408)
+    assert parsed.reliable
+    assert (parsed.initial_term_id, parsed.initial_position) == (None, 0)
+    assert parsed.receiver_window_bytes is None
+
+
+def test_positions_run_on_when_the_term_id_wraps():
+    parsed = channel("term-length=64k|init-term-id=2147483647|term-id=-2147483648|term-offset=0")
+    assert parsed.initial_position == 65536
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("aeron:ipc", "starts with aeron:udp"),
+        ("aeron:udp?endpoint", "name=value"),
+        ("aeron:udp?mtu=1408|mtu=1408", "twice"),
+        ("aeron:udp?endpoint=b:1|", "name=value"),
+    ],
+)
+def test_refuses_what_is_no_channel(text, words):
+    with pytest.raises(ValueError, match=words):
+        parse_channel(text)
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        ("term-length=65537", "term_length"),
+        ("term-length=32k", "term_length"),
+        ("term-length=2g", "term_length"),
+        ("term-length=many", "term_length"),
+        ("mtu=1400", "mtu"),
+        ("mtu=32", "mtu"),
+        ("mtu=128k", "mtu"),
+        ("reliable=no", "reliable"),
+        ("init-term-id=2147483648", "initial_term_id"),
+        ("init-term-id=1|term-id=1", "initial_position"),
+        ("init-term-id=1|term-id=0|term-offset=0", "initial_position"),
+        ("init-term-id=1|term-id=1|term-offset=33", "initial_position"),
+    ],
+)
+def test_refuses_impossible_parts(more, part):
+    parsed = channel(more)
+    with pytest.raises(ValueError, match=r"expected|together|before"):
+        getattr(parsed, part)
+
+
+@pytest.mark.parametrize("endpoint", ["b", "b:", ":1", "b:0", "b:65536", "b:http"])
+def test_refuses_an_endpoint_without_host_and_port(endpoint):
+    parsed = parse_channel(f"aeron:udp?endpoint={endpoint}")
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        assert parsed.endpoint_port
+
+
+def test_puts_addresses_in_the_place_of_hosts():
+    assert placeholders(FULL) == ["b"]
+    filled = fill_in(FULL, {"b": "10.64.0.19"})
+    assert parse_channel(filled).endpoint_host == "10.64.0.19"
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_ns"), [("500", 500), ("7ns", 7), ("10us", 10_000), ("2ms", 2_000_000)]
+)
+def test_knows_how_long_a_receiver_waits_before_it_asks(text, delay_ns):
+    assert parse_channel(f"aeron:udp?endpoint=h:1|nak-delay={text}").nak_delay_ns == delay_ns
+
+
+def test_knows_no_delay_where_none_is_given_and_refuses_one_without_sense():
+    assert parse_channel("aeron:udp?endpoint=h:1").nak_delay_ns is None
+    with pytest.raises(ValueError, match="nak-delay=1h: expected a number followed by"):
+        _ = parse_channel("aeron:udp?endpoint=h:1|nak-delay=1h").nak_delay_ns
+
+
+@pytest.mark.parametrize(("text", "told"), [("", True), ("|eos=true", True), ("|eos=false", False)])
+def test_knows_whether_a_publication_tells_that_it_has_ended(text, told):
+    assert parse_channel(f"aeron:udp?endpoint=h:1{text}").signals_end is told

@@ -1,0 +1,177 @@
+"""Weather in a scenario file: what is taken, what is refused and where, what a case makes of it."""
+
+import pytest
+
+from tests.unit.harness.scenario.resolved.test_case import resolved
+from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
+from windtunnel.harness.scenario.explain.explain import explain
+from windtunnel.harness.scenario.loader import parse_scenario
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.schema.model import json_schema
+from windtunnel.harness.scenario.schema.units import (
+    BILLION,
+    format_rate,
+    parse_probability,
+    parse_rate,
+)
+
+LINK = "  link: {between: [a, b], backend: relay}\n"
+
+
+def with_weather(weather, backend="relay"):
+    return GOOD.replace(
+        LINK, f"  link:\n    between: [a, b]\n    backend: {backend}\n    weather: {weather}\n"
+    )
+
+
+def weather_of(weather):
+    return resolved(with_weather(weather)).weather
+
+
+def refusal(weather, backend="relay"):
+    (fault,) = faults_of(with_weather(weather, backend))
+    return fault
+
+
+def test_takes_everything_at_once():
+    (found,) = weather_of(
+        "{a->b: {loss: 2%, delay: {mean: 5ms, jitter: 1ms, distribution: normal}, "
+        "rate: 200Mbit/s, queue: 4000, duplicate: 1%, corrupt: 0.1%, "
+        "reorder: {share: 1%, gap: 5}}}"
+    )
+    assert found == WeatherCase(
+        link="a->b",
+        loss=LossCase(model="iid", shares_ppb=(20_000_000,)),
+        delay_ns=5_000_000,
+        jitter_ns=1_000_000,
+        distribution="normal",
+        rate_bits_per_s=200_000_000,
+        queue_packets=4000,
+        duplicate_ppb=10_000_000,
+        corrupt_ppb=1_000_000,
+        reorder_ppb=10_000_000,
+        reorder_gap=5,
+    )
+
+
+def test_both_is_each_direction():
+    found = weather_of("{both: {loss: 1%}}")
+    assert [each.link for each in found] == ["a->b", "b->a"]
+    assert found[0].loss == found[1].loss
+
+
+def test_links_are_named_by_the_order_of_their_ends():
+    text = with_weather("{a->b: {loss: 1%}}").replace("between: [a, b]", "between: [b, a]")
+    (found,) = resolved(text).weather
+    assert found.link == "b->a"
+
+
+def test_two_states_have_defaults():
+    (found,) = weather_of("{a->b: {loss: {good_to_bad: 0.1%, bad_to_good: 20%}}}")
+    assert found.loss.model == "gilbert-elliott"
+    assert found.loss.shares_ppb == (1_000_000, 200_000_000, BILLION, 0)
+
+
+def test_four_states_keep_the_order_of_tc():
+    (found,) = weather_of("{a->b: {loss: {p13: 1%, p31: 90%, p32: 5%, p23: 50%, p14: 0.5%}}}")
+    assert found.loss.model == "four-state"
+    assert found.loss.shares_ppb == (10_000_000, 900_000_000, 50_000_000, 500_000_000, 5_000_000)
+
+
+def test_a_case_without_weather_reads_as_before(tmp_path):
+    case = resolved()
+    document = case.to_json()
+    assert case.weather == ()
+    older = document.replace(',\n "backend": "relay",\n "weather": []', "")
+    assert older != document
+    (tmp_path / "case.json").write_text(older)
+    assert Case.read(tmp_path / "case.json") == case
+
+
+def test_a_case_with_weather_reads_back(tmp_path):
+    case = resolved(with_weather("{both: {loss: {p13: 1%, p31: 90%}, rate: 1Mbit/s}}"))
+    case.write(tmp_path / "case.json")
+    assert Case.read(tmp_path / "case.json") == case
+    assert case.weather_of("b->a").rate_bits_per_s == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("weather", "where", "text"),
+    [
+        ("{a->c: {loss: 1%}}", "weather.a->c", "no link 'a->c'"),
+        ("{both: {loss: 1%}, a->b: {loss: 1%}}", "weather.both", "is not all"),
+        ("{a->b: {}}", "weather.a->b", "at least one of"),
+        ("{a->b: {loss: 0%}}", "a->b.loss", "above 0%"),
+        ("{a->b: {loss: 2}}", "a->b.loss", "with a unit"),
+        ("{a->b: {loss: {good_to_bad: 1%}}}", "loss.bad_to_good", "missing"),
+        ("{a->b: {loss: {good_to_bad: 1%, bad_to_good: 5%, h: 1%}}}", "loss.h", "unknown key"),
+        ("{a->b: {loss: {p13: 1%}}}", "loss.p31", "missing"),
+        ("{a->b: {loss: {p13: 60%, p31: 5%, p14: 50%}}}", "loss.p13", "at most 100%"),
+        ("{a->b: {loss: {p13: 1%, p31: 50%, p32: 5%}}}", "loss.p32", "both or neither"),
+        ("{a->b: {delay: {mean: 1ms, jitter: 2ms}}}", "delay.jitter", "at most the mean of 1ms"),
+        ("{a->b: {delay: {mean: 11s}}}", "delay.mean", "less than or equal"),
+        ("{a->b: {delay: {mean: 1ms, distribution: normal}}}", "distribution", "there is none"),
+        ("{a->b: {delay: {mean: 1ms, correlation: 5%}}}", "delay.correlation", "unknown key"),
+        ("{a->b: {reorder: {share: 1%}}}", "a->b.reorder", "needs a delay"),
+        ("{a->b: {rate: 5}}", "a->b.rate", "with a unit"),
+        ("{a->b: {rate: 5bit/s}}", "a->b.rate", "greater than or equal"),
+        ("{a->b: {queue: 10}}", "a->b.queue", "needs a rate"),
+        (
+            "{a->b: {rate: 1Gbit/s, delay: {mean: 100ms}, queue: 1000}}",
+            "a->b.queue",
+            "at least 16666",
+        ),
+        (
+            "{a->b: {loss: {good_to_bad: 1%, bad_to_good: 5%, bad_loss: 1%, good_loss: 1%}}}",
+            "loss.bad_loss",
+            "more than good_loss",
+        ),
+    ],
+)
+def test_refuses(weather, where, text):
+    found = refusal(weather)
+    assert where in found
+    assert text in found
+    assert found.startswith("made.yaml:11:")
+
+
+def test_netem_without_weather_is_refused():
+    (found,) = faults_of(GOOD.replace("backend: relay", "backend: netem"))
+    assert "netem has nothing to deliver" in found
+
+
+def test_explains_what_a_loss_model_comes_to():
+    weather = "{a->b: {loss: {good_to_bad: 0.1%, bad_to_good: 20%}, rate: 1Mbit/s}}"
+    text = explain(resolved(with_weather(weather)))
+    assert "0.498% of the packets, in bursts of 5.00 on average" in text
+    assert "rate 1Mbit/s, queue boundless" in text
+    assert "delivered by relay" in text
+
+
+def test_explains_no_weather_without_a_word():
+    assert "weather" not in explain(resolved())
+
+
+def test_editors_know_it():
+    assert "weather" in json_schema()["$defs"]["Link"]["properties"]
+    assert "good_to_bad" in json_schema()["$defs"]["GilbertElliott"]["properties"]
+
+
+@pytest.mark.parametrize(("text", "value"), [("0%", 0), ("0.0 %", 0), ("3%", 30_000_000)])
+def test_a_probability_may_be_nothing(text, value):
+    assert parse_probability(text) == value
+
+
+@pytest.mark.parametrize("text", ["0", "101%", "-1%", 0])
+def test_but_not_anything(text):
+    with pytest.raises(ValueError, match="a share"):
+        parse_probability(text)
+
+
+def test_rates_read_back():
+    assert parse_rate("200Mbit/s") == 200_000_000
+    assert format_rate(200_000_000) == "200Mbit/s"
+    with pytest.raises(ValueError, match="a rate with a unit"):
+        parse_rate("200M")
+    assert parse_scenario(with_weather("{a->b: {rate: 1.5kbit/s}}"), "x").network.link.weather

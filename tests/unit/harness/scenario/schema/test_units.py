@@ -1,0 +1,67 @@
+"""Quantities: each unit, each refusal, and that what is formatted reads back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windtunnel.harness.scenario.schema.units import (
+    format_bytes,
+    format_duration,
+    format_share,
+    parse_bytes,
+    parse_duration,
+    parse_share,
+)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (parse_bytes, "1B", 1),
+        (parse_bytes, "64MiB", 64 << 20),
+        (parse_bytes, "1.5KiB", 1536),
+        (parse_bytes, " 2 GiB ", 2 << 30),
+        (parse_duration, "5ms", 5_000_000),
+        (parse_duration, "0.25us", 250),
+        (parse_duration, "2min", 120 * 10**9),
+        (parse_share, "2%", 20_000_000),
+        (parse_share, "0.0000001%", 1),
+        (parse_share, "100%", 10**9),
+    ],
+)
+def test_reads(parse, text, value):
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (parse_bytes, 64),
+        (parse_bytes, "64"),
+        (parse_bytes, "64MB"),
+        (parse_bytes, "1e3B"),
+        (parse_bytes, "-1B"),
+        (parse_bytes, "0.5B"),
+        (parse_bytes, None),
+        (parse_duration, "5"),
+        (parse_duration, "5 m"),
+        (parse_duration, "0.1ns"),
+        (parse_share, 2),
+        (parse_share, "2"),
+        (parse_share, "0%"),
+        (parse_share, "100.1%"),
+        (parse_share, "0.00000001%"),
+        (parse_share, True),
+    ],
+)
+def test_refuses(parse, text):
+    with pytest.raises(ValueError, match="expected"):
+        parse(text)
+
+
+@given(st.integers(1, 10**12))
+def test_what_is_formatted_reads_back(value):
+    assert parse_bytes(format_bytes(value)) == value
+    assert parse_duration(format_duration(value)) == value
+    share = 1 + value % 10**9
+    assert parse_share(format_share(share)) == share

@@ -1,0 +1,85 @@
+"""The wires' rings against lists, round their ends many times, and full."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.naive.flight import Wire
+from windtunnel.harness.simulator.network import in_flight
+from windtunnel.harness.simulator.network.in_flight import (
+    ENVELOPE_LENGTH,
+    FLOODED,
+    HEAD,
+    NEVER,
+    NOTHING,
+    TAIL,
+)
+
+RECORD_MAX = 16 + ENVELOPE_LENGTH + 700 + 8
+"""Of the longest datagram here; a ring that goes round leaves less than that unused at its end."""
+LINKS = 3
+
+
+def arrived(wires, link, now_ns):
+    """Take what is due, as the world's kernel does."""
+    found = []
+    while in_flight.due_ns(wires, link, at := in_flight.next_at(wires, link)) <= now_ns:
+        begin, length = in_flight.envelope_at(at), in_flight.length_of(wires, link, at)
+        whole = wires.memory[link, begin : begin + ENVELOPE_LENGTH + length]
+        found.append((int(in_flight.due_ns(wires, link, at)), whole.tobytes()))
+        in_flight.take(wires, link, at)
+    return found
+
+
+def put(wires, link, due_ns, datagram):
+    buf = np.frombuffer(b"??" + datagram, dtype=np.uint8)
+    length = len(datagram) - ENVELOPE_LENGTH
+    return in_flight.put(wires, link, due_ns, buf, 2, ENVELOPE_LENGTH, length)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_keeps_bytes_and_order_of_each_link(seed):
+    chance = random.Random(seed)
+    wires, twins = in_flight.make_flight(LINKS, 4_096), [Wire() for _ in range(LINKS)]
+    now_ns, refused = 0, [0] * LINKS
+    for _ in range(6_000):
+        now_ns += chance.randint(0, 10)
+        link = chance.randrange(LINKS)
+        if chance.random() < 0.6:
+            datagram = chance.randbytes(ENVELOPE_LENGTH + chance.randint(0, 700))
+            if put(wires, link, now_ns + 100, datagram):
+                twins[link].put(now_ns + 100, datagram)
+            else:
+                refused[link] += 1
+                assert twins[link].used + RECORD_MAX + RECORD_MAX > 4_096
+        else:
+            assert arrived(wires, link, now_ns) == twins[link].arrived(now_ns)
+    for link in range(LINKS):
+        assert arrived(wires, link, NEVER - 1) == twins[link].arrived(NEVER)
+    assert (wires.ends[:, HEAD] == wires.ends[:, TAIL]).all()
+    assert (wires.ends[:, TAIL] > 20 * 4_096).all()
+    assert wires.ends[:, FLOODED].tolist() == refused
+    assert all(refused)
+
+
+def test_empty_wire_has_nothing_due():
+    wires = in_flight.make_flight(2, 256)
+    assert in_flight.next_at(wires, 1) == NOTHING
+    assert in_flight.due_ns(wires, 1, NOTHING) == NEVER
+    assert in_flight.is_empty(wires)
+    put(wires, 1, 7, bytes(ENVELOPE_LENGTH))
+    assert in_flight.next_due_ns(wires, 1) == 7
+    assert in_flight.next_due_ns(wires, 0) == NEVER
+    assert not in_flight.is_empty(wires)
+
+
+def test_full_wire_takes_nothing_and_keeps_what_it_has():
+    wires = in_flight.make_flight(1, 256)
+    first = bytes(range(ENVELOPE_LENGTH + 40))
+    assert put(wires, 0, 1, first)
+    assert put(wires, 0, 2, first)
+    assert not put(wires, 0, 3, first)
+    assert wires.ends[0, FLOODED] == 1
+    assert arrived(wires, 0, 5) == [(1, first), (2, first)]
+    assert put(wires, 0, 6, first)

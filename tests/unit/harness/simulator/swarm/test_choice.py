@@ -1,0 +1,72 @@
+"""What a seed chooses is a function of the seed, and only what can work."""
+
+from windtunnel.harness.middlebox.rule_compiler import compile_rules
+from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.simulator.swarm.choice import IDLE_MAX_NS, choose
+
+REFUSED = {"version", "session-id", "stream-id", "term-id"}
+
+
+def test_same_seed_same_choice():
+    assert choose(5) == choose(5)
+    assert choose(5).text == choose(5).text
+    assert choose(5) != choose(6)
+
+
+def test_text_is_one_line_with_every_fault():
+    for seed in range(50):
+        choice = choose(seed)
+        assert "\n" not in choice.text
+        assert choice.text.count("%") >= len(choice.case.faults)
+        assert all(each.channel.split("|")[1] in choice.text for each in choice.case.traffic)
+        assert all(f" {way} " in choice.text for way in choice.ways)
+
+
+def test_case_says_what_its_channels_say():
+    for seed in range(200):
+        for traffic in choose(seed).case.traffic:
+            channel, receive = parse_channel(traffic.channel), parse_channel(traffic.receive)
+            assert channel.term_length == traffic.term_length
+            assert channel.mtu == traffic.mtu
+            assert channel.initial_term_id == traffic.initial_term_id
+            assert channel.initial_position == traffic.initial_position
+            assert receive.reliable == traffic.reliable
+            assert receive.receiver_window_bytes == traffic.receiver_window_bytes
+
+
+def test_messages_fit_and_rules_compile():
+    for seed in range(200):
+        case = choose(seed).case
+        assert len(compile_rules(case)[0]) == len(case.faults)
+        for traffic in case.traffic:
+            assert 1 <= traffic.shortest_bytes <= traffic.longest_bytes
+            assert traffic.longest_bytes <= traffic.term_length // 8
+            assert traffic.mtu <= traffic.receiver_window_bytes <= traffic.term_length // 2
+
+
+def test_frames_asked_for_are_about_what_comes():
+    choice = choose(3, frames=1_000)
+    assert choice.frames == 1_000
+    assert choose(3).case.faults == choice.case.faults
+
+
+def test_pace_is_within_what_real_agents_keep():
+    for seed in range(200):
+        choice = choose(seed)
+        assert choice.turn_ns <= choice.idle_max_ns <= IDLE_MAX_NS
+        assert len(choice.readers) == len(choice.bursts) == len(choice.case.traffic)
+        assert all(each.visit_frames > 0 for each in choice.readers)
+
+
+def test_damage_and_forgery_are_such_as_a_driver_can_tell():
+    for seed in range(400):
+        for fault in choose(seed).case.faults:
+            if fault.action == "corrupt":
+                assert fault.field in {"payload", "reserved"} or fault.field in REFUSED
+            assert all(
+                not each.is_same_session
+                or not each.is_same_stream
+                or each.version
+                or each.type in {"DATA", "PAD", "NAK"}
+                for each in fault.forged
+            )

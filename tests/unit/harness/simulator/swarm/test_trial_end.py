@@ -1,0 +1,113 @@
+"""The protocol's own stall is told by what must be so, and nothing that is nearly so is excused."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.dissect.driver_files.expected_log import expected_log
+from windtunnel.harness.dissect.frames import layout
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.simulator.audit.stream_audit import on_sent
+from windtunnel.harness.simulator.audit.stream_record import make_audit
+from windtunnel.harness.simulator.swarm.trial_end import is_known_stall, stuck
+
+TERM, MTU, LENGTH = 1 << 16, 1_408, 1_376
+FRAMES_OF_TERM = TERM // MTU
+PAD_AT = FRAMES_OF_TERM * MTU
+
+
+def stalled(lag=0):
+    """A stream of one term and a little, stuck half a term before a PAD that ends the term.
+
+    Of the last `lag` frames that came the receiver has not told.
+    """
+    log = expected_log(np.full(60, LENGTH), MTU, TERM, 0)
+    assert log.frames[FRAMES_OF_TERM]["frame_type"] == PAD
+    audit = make_audit(1, 60, len(log.frames), np.zeros(0, dtype=np.uint8))
+    stream = audit.streams[0]
+    stream["term_length"], stream["frame_end"] = TERM, len(log.frames)
+    first = FRAMES_OF_TERM - 23 + lag
+    stream["next_frame"] = first
+    for name in ("position", "rcv_pos", "hwm"):
+        stream[name] = first * MTU
+    stream["status_top"] = (first - lag) * MTU
+    stream["window_end"] = stream["status_top"] + TERM // 2
+    stream["snd_pos"], stream["end_position"] = TERM, log.end_position
+    audit.disturbed[first:FRAMES_OF_TERM] = 1
+    assert PAD_AT + 32 <= stream["window_end"] < TERM
+    return audit, log
+
+
+def test_pad_beyond_the_window_is_known():
+    assert is_known_stall(*((each := stalled())[0], 0, each[1]))
+
+
+@pytest.mark.parametrize(("lag", "is_known"), [(1, True), (5, True), (6, False)])
+def test_receiver_need_not_tell_of_less_than_a_quarter_of_its_window(lag, is_known):
+    audit, log = stalled(lag)
+    assert is_known_stall(audit, 0, log) == is_known
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("hwm", MTU),  # the receiver knows of a hole, and must ask
+        ("rcv_pos", -MTU),  # what has come was not taken in
+        ("status_top", MTU),  # the sender was told of more than there is
+        ("status_top", -6 * MTU),  # the receiver should have told of more
+        ("snd_pos", -(TERM - PAD_AT)),  # heartbeats at the PAD's beginning are no over-run
+        ("window_end", -MTU),  # the PAD was never allowed
+        ("window_end", MTU),  # the receiver promised more than it takes
+        ("position", MTU),  # the reader is elsewhere
+    ],
+)
+def test_nearly_the_same_is_no_excuse(name, change):
+    audit, log = stalled()
+    audit.streams[0][name] += change
+    assert not is_known_stall(audit, 0, log)
+
+
+def test_frame_that_was_never_lost_is_no_excuse():
+    audit, log = stalled()
+    audit.disturbed[FRAMES_OF_TERM - 1] = 0
+    assert not is_known_stall(audit, 0, log)
+
+
+def test_term_that_ends_without_a_pad_is_no_excuse():
+    audit, log = stalled()
+    log.frames[FRAMES_OF_TERM]["frame_type"] = 1
+    assert not is_known_stall(audit, 0, log)
+
+
+def test_stuck_says_how_far_a_stream_has_come():
+    audit, _ = stalled()
+    traffic = TrafficCase.model_construct(id="s0")
+    assert f"s0 is at {(FRAMES_OF_TERM - 23) * MTU} of" in stuck(audit.streams[0], traffic)
+    audit.streams[0]["position"] = audit.streams[0]["end_position"]
+    assert stuck(audit.streams[0], traffic) == ""
+
+
+def test_a_stream_that_needed_another_image_is_not_well_even_at_its_end():
+    audit, _ = stalled()
+    stream = audit.streams[0]
+    stream["position"] = stream["end_position"]
+    stream["is_succeeded"] = 1
+    assert "s0's image died" in stuck(stream, TrafficCase.model_construct(id="s0"))
+
+
+@pytest.mark.parametrize(("told", "is_kept"), [(0, False), (32, True)])
+def test_a_status_message_beyond_what_was_read_is_another_images(told, is_kept):
+    audit, _ = stalled()
+    stream = audit.streams[0]
+    stream["is_open"] = stream["is_flowing"] = 1
+    before = int(stream["status_top"])
+    place = int(stream["position"]) + told
+    message = bytearray(36)
+    header = (36, 0, 0, layout.SM.type_code, 0, 0, place // TERM, place % TERM, TERM // 2, 0)
+    struct.pack_into("<iBBHiiiiiq", message, 0, *header)
+    on_sent(audit, 1, np.frombuffer(message, dtype=np.uint8), 0, len(message))
+    assert bool(stream["is_succeeded"]) == is_kept
+    assert bool(stream["is_flowing"]) == (not is_kept)
+    assert stream["status_top"] == (before if is_kept else place)

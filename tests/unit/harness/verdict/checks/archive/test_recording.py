@@ -1,0 +1,310 @@
+"""Recordings: a byte that is wrong, missing or too many is named, and so is a word not kept."""
+
+import shutil
+from dataclasses import asdict, replace
+
+import pytest
+
+from tests.unit.harness.verdict.made_recording import SEGMENT, MadeRecordings
+from tests.unit.harness.verdict.made_run import SESSION_ID, TERM_LENGTH, TRAFFIC, make_run
+from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
+from windtunnel.harness.artifact.host.recording import Recorded, RecorderFacts
+from windtunnel.harness.artifact.middlebox.frame_class import PAD
+from windtunnel.harness.scenario.schema.archive import DISK_OTHERS_BYTES
+from windtunnel.harness.scenario.schema.host_event import EventCase
+from windtunnel.harness.verdict.checks.archive.recording import recording_equals_published
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+KILL = EventCase(
+    id="crash", host="b", process="archive", trigger="delivered", at=1, action="kill", lasts_ns=1
+)
+
+
+@pytest.fixture
+def made(tmp_path):
+    return MadeRecordings(make_run(tmp_path))
+
+
+def look(path):
+    """The one finding about the made run."""
+    evidence = Evidence(path)
+    (finding,) = recording_equals_published(evidence, list(evidence.case.traffic))
+    return finding
+
+
+def judged(made, *spoilt):
+    """What comes of the archive once some bytes of it were overwritten."""
+    path = made.write()
+    for each in spoilt:
+        made.spoil(*each)
+    return look(path)
+
+
+def killed(made):
+    made.run.case = made.run.case.model_copy(update={"events": (KILL,)})
+    return made
+
+
+def test_a_recording_of_the_whole_stream_is_a_pass(made):
+    finding = judged(made)
+    assert finding.outcome is Outcome.PASS, finding.text
+    assert finding.facts == {"recordings": 1, "bytes_of_stream": made.run.log.end_position}
+    assert made.file(0, SEGMENT).exists()
+
+
+def test_what_nobody_records_is_not_looked_at(tmp_path):
+    run = make_run(tmp_path)
+    evidence = Evidence(run.write())
+    assert recording_equals_published(evidence, list(evidence.case.traffic)) == []
+
+
+@pytest.mark.parametrize("frame", [0, 7, -1])
+@pytest.mark.parametrize("byte", [0, 4, 5, 6, 8, 12, 16, 20, 24, 31, 32])
+def test_a_wrong_byte_of_a_frame_fails_it_for_good(made, frame, byte):
+    position = made.frame_starts[frame]
+    finding = judged(made, (0, position + byte))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.conclusive
+    assert finding.position == position
+    assert finding.evidence[0].startswith("hosts/b/archive/0-")
+
+
+def test_the_header_of_padding_counts_and_what_lies_behind_it_does_not(made):
+    pads = made.run.log.frames["frame_type"] == PAD
+    position = int(made.run.log.frames["position"][pads.argmax()])
+    assert judged(made, (0, position + 32)).outcome is Outcome.PASS
+    assert judged(made, (0, position + 24)).position == position
+
+
+def test_a_byte_behind_the_stop_fails_it(made):
+    end = made.run.log.end_position
+    finding = judged(made, (0, end + 5))
+    assert finding.outcome is Outcome.FAIL
+    assert f"goes on behind the stop at {end}" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("session_id", 1, "session id 1"),
+        ("initial_term_id", 5, "initial term id 5"),
+        ("term_buffer_length", 2 * TERM_LENGTH, "term length"),
+        ("mtu_length", 4096, "mtu 4096"),
+        ("stream_id", 77, "0 recordings"),
+        ("segment_file_length", 3, "cannot be read"),
+        ("stop_position", -1, "has not stopped"),
+    ],
+)
+def test_an_entry_of_the_catalog_that_is_wrong_fails_it(made, field, value, said):
+    made.changes = {field: value}
+    finding = judged(made)
+    assert finding.outcome is Outcome.FAIL
+    assert said in finding.text
+
+
+def stops_early(made, **of_reader):
+    """The finding on a recording that lacks three frames, beside a reader with some facts."""
+    made.stretches = [(0, made.frame_starts[-3])]
+    path = made.write()
+    document = made.run.folder.host("b").subscriber(TRAFFIC).document
+    facts = SubscriberFacts.read(document)
+    assert facts is not None
+    replace(facts, **of_reader).write(document)
+    finding = look(path)
+    assert finding.outcome is Outcome.FAIL
+    return finding
+
+
+def test_a_recording_that_stops_though_its_image_lived_on_fails_it_for_good(made):
+    finding = stops_early(made)
+    early, end = made.frame_starts[-3], made.run.log.end_position
+    assert f"stops at {early}, the stream at {end}" in finding.text
+    assert finding.conclusive
+
+
+def test_a_recording_that_stops_early_fails_it_unless_the_host_was_too_slow(made):
+    """Its reader had no more of the image, or another one: the host may have lost that image."""
+    early, end = made.frame_starts[-3], made.run.log.end_position
+    part = asdict(Part(SESSION_ID, 0, end, True, 0, 0))
+    for facts in (
+        {"end_position": early},
+        {"join_position": end},
+        {"session_id": SESSION_ID + 1},
+        {"parts": [part]},
+    ):
+        assert not stops_early(made, **facts).conclusive, facts
+
+
+def test_an_archive_that_was_ended_early_may_not_have_more(made):
+    early = made.frame_starts[-3]
+    made.error = "Stopped"
+    assert not stops_early(made).conclusive
+    made.told = [Recorded(0, SESSION_ID, 0, -1, early)]
+    assert not stops_early(made).conclusive
+
+
+def test_an_archive_that_was_killed_may_not_have_more(made):
+    assert not stops_early(killed(made)).conclusive
+
+
+def test_a_recording_that_begins_late_fails_it(made):
+    made.stretches = [(made.frame_starts[2], made.run.log.end_position)]
+    finding = judged(made)
+    assert "begins at" in finding.text
+    assert finding.conclusive
+
+
+def test_a_stop_within_a_frame_fails_it(made):
+    made.stretches = [(0, made.frame_starts[-1] + 32)]
+    assert "stops at" in judged(made).text
+    assert "where no frame does" in judged(made).text
+
+
+def test_a_file_that_is_missing_or_too_short_fails_it(made):
+    path = made.write()
+    file = made.file(0, SEGMENT)
+    file.write_bytes(file.read_bytes()[:-1])
+    assert f"has {SEGMENT - 1} bytes" in look(path).text
+    file.unlink()
+    assert f"no file of the frames from position {SEGMENT}" in look(path).text
+
+
+def test_a_second_recording_needs_a_kill_of_the_archive(made):
+    cut = made.frame_starts[40]
+    made.stretches = [(0, cut), (cut, made.run.log.end_position)]
+    assert "2 recordings of the stream: expected one" in judged(made).text
+    assert judged(killed(made)).outcome is Outcome.PASS
+
+
+def test_what_passed_while_the_archive_was_dead_may_be_gone(made):
+    starts = made.frame_starts
+    made.stretches = [(0, starts[40]), (starts[60], made.run.log.end_position)]
+    finding = judged(killed(made))
+    assert finding.outcome is Outcome.PASS, finding.text
+    assert finding.facts["recordings"] == 2
+
+
+def test_a_kill_of_another_hosts_archive_excuses_nothing(made):
+    cut = made.frame_starts[40]
+    made.stretches = [(0, cut), (cut, made.run.log.end_position)]
+    event = KILL.model_copy(update={"host": "a"})
+    made.run.case = made.run.case.model_copy(update={"events": (event,)})
+    assert judged(made).outcome is Outcome.FAIL
+
+
+def test_what_was_recorded_twice_fails_it(made):
+    starts = made.frame_starts
+    made.stretches = [(0, starts[40]), (starts[39], made.run.log.end_position)]
+    assert "though the one before it had everything up to" in judged(killed(made)).text
+
+
+def test_a_copy_is_judged_by_the_files_of_its_own_host(made):
+    made.write()
+    (traffic,) = made.run.case.traffic
+    copied = traffic.model_copy(update={"replicated": "a"})
+    made.run.case = made.run.case.model_copy(update={"traffic": (copied,)})
+    path = made.write()
+    evidence = Evidence(path)
+    own, copy = recording_equals_published(evidence, list(evidence.case.traffic))
+    assert (own.outcome, own.about) == (Outcome.PASS, TRAFFIC)
+    assert (copy.outcome, copy.about) == (Outcome.INCONCLUSIVE, f"{TRAFFIC} copied to a")
+    here, there = (made.run.folder.host(name) for name in "ba")
+    shutil.copytree(here.archive, there.archive)
+    shutil.copy(here.recorder(TRAFFIC).document, there.recorder(TRAFFIC).document)
+    made.spoil(0, made.frame_starts[5] + 40)
+    evidence = Evidence(path)
+    own, copy = recording_equals_published(evidence, list(evidence.case.traffic))
+    assert (own.outcome, copy.outcome) == (Outcome.FAIL, Outcome.PASS)
+
+
+def test_what_the_archive_said_was_recorded_must_be_there(made):
+    starts, end = made.frame_starts, made.run.log.end_position
+    made.stretches = [(0, starts[40]), (starts[60], end)]
+    second = Recorded(1, SESSION_ID, starts[60], end, end)
+    made.told = [Recorded(0, SESSION_ID, 0, starts[40], starts[41]), second]
+    finding = judged(killed(made))
+    assert finding.outcome is Outcome.FAIL
+    assert f"had said that it was recorded up to {starts[41]}" in finding.text
+    assert finding.conclusive
+
+
+@pytest.mark.parametrize("change", [{"start_position": 32}, {"stop_position": 64}])
+def test_an_archive_that_says_other_than_its_catalog_fails_it(made, change):
+    end = made.run.log.end_position
+    made.told = [replace(Recorded(0, SESSION_ID, 0, end, 0), **change)]
+    assert "its archive said from" in judged(made).text
+
+
+@pytest.mark.parametrize(("error", "conclusive"), [("Stopped", False), (None, True)])
+def test_who_was_ended_early_may_not_have_heard_of_the_stop(made, error, conclusive):
+    made.error = error
+    made.told = [Recorded(0, SESSION_ID, 0, -1, 64)]
+    finding = judged(made)
+    assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, conclusive)
+
+
+@pytest.mark.parametrize("spoilt", ["start", "byte"])
+def test_what_is_wrong_beside_that_stands(made, spoilt):
+    made.error = "Stopped"
+    made.told = [Recorded(0, SESSION_ID, 32 if spoilt == "start" else 0, -1, 64)]
+    finding = judged(made, *([(0, 40)] if spoilt == "byte" else []))
+    assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
+
+
+def test_a_recording_that_was_told_of_and_is_gone_fails_it(made):
+    end = made.run.log.end_position
+    made.told = [Recorded(0, SESSION_ID, 0, end, end), Recorded(4, SESSION_ID, 0, 32, 32)]
+    assert "recording 4 was told of" in judged(made).text
+
+
+@pytest.mark.parametrize("lost", ["archive.catalog", "archive", "recorder"])
+def test_without_evidence_nothing_is_said(made, lost):
+    path = made.write()
+    files = made.run.folder.host("b")
+    if lost == "recorder":
+        files.recorder(TRAFFIC).document.unlink()
+    else:
+        (files.archive / "archive.catalog").unlink()
+        if lost == "archive":
+            files.archive.rename(files.path / "elsewhere")
+    finding = look(path)
+    assert finding.outcome in (Outcome.INCONCLUSIVE, Outcome.HARNESS)
+
+
+def test_a_document_that_cannot_be_understood_is_our_own_defect(made):
+    path = made.write()
+    document = made.run.folder.host("b").recorder(TRAFFIC).document
+    RecorderFacts(1, 2, 3, None, [{"what": 1}]).write(document)
+    assert look(path).outcome is Outcome.HARNESS
+
+
+def on_disk(made, disk_bytes):
+    (archive,) = made.run.case.archives
+    small = archive.model_copy(update={"disk_bytes": disk_bytes})
+    made.run.case = made.run.case.model_copy(update={"archives": (small,)})
+    return made
+
+
+def test_a_recording_may_stop_where_its_disk_is_full(made):
+    stop = made.frame_starts[-3]
+    made.stretches = [(0, stop)]
+    finding = judged(on_disk(made, DISK_OTHERS_BYTES + stop - 1))
+    assert finding.outcome is Outcome.PASS, finding.text
+    assert finding.text.endswith("until the disk was full")
+
+
+def test_a_recording_that_stops_with_room_left_on_its_disk_fails_it(made):
+    stop = made.frame_starts[-3]
+    made.stretches = [(0, stop)]
+    finding = judged(on_disk(made, DISK_OTHERS_BYTES + stop))
+    assert finding.outcome is Outcome.FAIL
+    assert f"stops at {stop}, the stream at" in finding.text
+
+
+def test_what_a_full_disk_holds_behind_the_stop_fails_it(made):
+    stop = made.frame_starts[-3]
+    made.stretches = [(0, stop)]
+    finding = judged(on_disk(made, DISK_OTHERS_BYTES + 1), (0, stop + 7))
+    assert finding.outcome is Outcome.FAIL
+    assert "goes on behind the stop" in finding.text

@@ -1,0 +1,232 @@
+"""Invalid datagrams, over-runs and under-runs: what the capture shows is what must be counted."""
+
+import struct
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.harness.verdict.made_group import join, write
+from tests.unit.harness.verdict.made_run import (
+    TERM_LENGTH,
+    MadeRun,
+    Packet,
+    data_header,
+    heartbeat,
+    make_run,
+    nak,
+    setup_frame,
+)
+from windtunnel.harness.verdict.checks.counters.rejected_datagrams import (
+    invalid_packets_counted,
+    over_under_runs_counted,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+INVALID, UNDER_RUNS, OVER_RUNS = "b/14", "b/12", "b/13"
+DATA = 1
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def invalid(run):
+    return {
+        each.about: each for each in invalid_packets_counted(Evidence(run.write()), [run.traffic])
+    }
+
+
+def runs(run):
+    (finding,) = over_under_runs_counted(Evidence(run.write()), [run.traffic])
+    return finding
+
+
+def middle(run, host="b"):
+    """A packet of the other host's, long after the stream began and long before its end."""
+    other = "a" if host == "b" else "b"
+    came = [each for each in run.packets[host] if each.source == other]
+    return came[len(came) // 2]
+
+
+def arrive(run, payload: bytes, host="b") -> None:
+    """Let a datagram come that nobody has sent."""
+    near = middle(run, host)
+    run.packets[host].append(
+        Packet(near.time_ns + 1, near.source, host, near.ports, payload, near.kind)
+    )
+
+
+def data(position: int, length: int = 64, version: int = 0) -> bytes:
+    frame = bytearray(data_header(position, length, 0xC0, DATA) + bytes(length - 32))
+    frame[4] = version
+    return bytes(frame)
+
+
+def told_position(packet) -> int:
+    """What a status message tells."""
+    term_id, offset = struct.unpack_from("<ii", packet.payload, 16)
+    return (term_id + 3) * TERM_LENGTH + offset
+
+
+BROKEN = {
+    "cut off": data(4096, 96)[:64],
+    "of another version": data(4096, version=3),
+    "not whole frames": data(4096)[:50],
+    "misaligned": struct.pack("<iBBHi", 64, 0, 0xC0, DATA, 4100) + data(4096)[12:],
+    "beyond its term": data(TERM_LENGTH - 32, 96),
+    "of elsewhere": data(4096) + data(8192),
+    "too short": b"\0\0\0",
+    "a SETUP of no term": setup_frame()[:28] + struct.pack("<ii", 12345, 1408) + bytes(4),
+}
+
+
+def test_a_run_without_invalid_datagrams_counts_none(run):
+    assert {each.outcome for each in invalid(run).values()} == {Outcome.PASS}
+
+
+@pytest.mark.parametrize("payload", BROKEN.values(), ids=BROKEN)
+def test_each_invalid_datagram_must_be_counted_once(run, payload):
+    arrive(run, payload)
+    found = invalid(run)["b"]
+    assert found.outcome is Outcome.FAIL
+    assert (found.facts["counted"], found.facts["most"]) == (0, 1)
+    run.values[INVALID] = 1
+    assert invalid(run)["b"].outcome is Outcome.PASS
+    run.values[INVALID] = 2
+    assert invalid(run)["b"].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [data(4096), data(4096) + data(4096 + 64), data(TERM_LENGTH - 64), heartbeat(4096)],
+    ids=["one frame", "two in a row", "to the end of the term", "a heartbeat"],
+)
+def test_a_sound_datagram_must_not_be_counted(run, payload):
+    arrive(run, payload)
+    assert invalid(run)["b"].outcome is Outcome.PASS
+    run.values[INVALID] = 1
+    assert invalid(run)["b"].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [nak(TERM_LENGTH - 64, 96), nak(4096, 64)[:20]],
+    ids=["a NAK over the end of a term", "a cut NAK"],
+)
+def test_what_comes_to_the_publisher_is_looked_at_too(run, payload):
+    arrive(run, payload, "a")
+    assert invalid(run)["a"].outcome is Outcome.FAIL
+    run.values["a/14"] = 1
+    assert invalid(run)["a"].outcome is Outcome.PASS
+
+
+def test_before_the_stream_is_known_nothing_need_be_counted(run):
+    near = middle(run)
+    first_ns = min(each.time_ns for each in run.packets["b"])
+    payload = BROKEN["beyond its term"]
+    run.packets["b"].append(Packet(first_ns - 1, "a", "b", near.ports, payload, near.kind))
+    for value in (0, 1):
+        run.values[INVALID] = value
+        assert invalid(run)["b"].outcome is Outcome.PASS
+
+
+def test_a_full_socket_may_have_swallowed_it(run):
+    arrive(run, BROKEN["misaligned"])
+    run.rcvbuf_errors["b"] = 1
+    assert invalid(run)["b"].outcome is Outcome.PASS
+
+
+def test_a_run_without_runs_counts_none(run):
+    assert runs(run).outcome is Outcome.PASS
+    for name, many in ((UNDER_RUNS, 1000), (OVER_RUNS, 1)):
+        run.values[name] = many
+        assert runs(run).outcome is Outcome.FAIL
+        run.values[name] = 0
+
+
+@pytest.mark.parametrize(
+    ("position", "name", "other"),
+    [(0, UNDER_RUNS, OVER_RUNS), (9 * TERM_LENGTH, OVER_RUNS, None)],
+)
+def test_what_lies_outside_must_be_counted_as_what_it_is(run, position, name, other):
+    arrive(run, data(position))
+    assert runs(run).outcome is Outcome.FAIL
+    if other:
+        run.values[other] = 1
+        assert runs(run).outcome is Outcome.FAIL
+        run.values[other] = 0
+    run.values[name] = 1
+    assert runs(run).outcome is Outcome.PASS
+
+
+def test_a_heartbeat_may_lie_a_term_behind(run):
+    near = middle(run)
+    told = [each for each in run.packets["b"] if each.kind == "SM" and each.time_ns < near.time_ns]
+    position = told_position(told[-1])
+    for at, outcome in ((position - TERM_LENGTH, Outcome.PASS), (0, Outcome.FAIL)):
+        arrive(run, heartbeat(at))
+        assert runs(run).outcome is outcome
+
+
+@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize("later_ns", [0, 1])
+def test_what_was_acknowledged_a_moment_later_may_be_either(run, value, later_ns):
+    told = [each for each in run.packets["b"] if each.kind == "SM"]
+    next_told = told[len(told) // 2]
+    frame = data(told_position(next_told) - 32, 32)
+    packet = Packet(next_told.time_ns - later_ns, "a", "b", middle(run).ports, frame, "DATA")
+    run.packets["b"].append(packet)
+    run.values[UNDER_RUNS] = value
+    assert runs(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("check", [over_under_runs_counted, invalid_packets_counted])
+def test_without_the_receivers_capture_nothing_is_said(run, check):
+    path = run.write()
+    run.folder.capture("b").unlink()
+    found = check(Evidence(path), [run.traffic])
+    assert Outcome.INCONCLUSIVE in {each.outcome for each in found}
+
+
+@pytest.mark.parametrize("first", ["b", "c"])
+def test_what_others_asked_for_is_an_under_run_at_every_reader_that_had_it(run, monkeypatch, first):
+    join(run, monkeypatch, first=first)
+    again = middle(run)
+    early = [each for each in run.packets["a"] if each.kind == "DATA" and each.destination == "c"]
+    # The first frame once more, to c and b, long after both have acknowledged it.
+    for host in "bc":
+        run.packets[host].append(replace(early[0], time_ns=again.time_ns + 1, destination=host))
+    run.values[UNDER_RUNS] = 1
+    for value, outcome in ((0, Outcome.FAIL), (1, Outcome.PASS), (10_000, Outcome.FAIL)):
+        path = write(run, {12: value})
+        at_b, at_c = over_under_runs_counted(Evidence(path), list(run.traffic.flows))
+        assert (at_b.about, at_b.outcome) == ("b", Outcome.PASS)
+        assert (at_c.about, at_c.outcome) == ("c", outcome)
+
+
+def test_two_publishers_of_one_image_are_looked_at_once(run, monkeypatch):
+    """Twins: what the second sends goes into the same image."""
+    arrive(run, data(0))
+    run.values[UNDER_RUNS] = 1
+    evidence = Evidence(run.write())
+    twins = run.traffic.model_copy(update={"from_hosts": ("a", "a2")})
+    case = run.case.model_copy(update={"traffic": (twins,)})
+    wire, subscriber = evidence.wire(run.traffic), evidence.subscriber(run.traffic)
+    monkeypatch.setattr(evidence, "case", case)
+    monkeypatch.setattr(evidence, "wire", lambda traffic: wire)
+    monkeypatch.setattr(evidence, "subscriber", lambda traffic: subscriber)
+    (finding,) = over_under_runs_counted(evidence, list(twins.flows)[:1])
+    assert finding.outcome is Outcome.PASS
+
+
+def test_a_broken_datagram_is_looked_for_at_every_reader(run, monkeypatch):
+    join(run, monkeypatch, first="b")
+    near = middle(run)
+    run.packets["c"].append(
+        Packet(near.time_ns + 1, "a", "c", near.ports, BROKEN["misaligned"], near.kind)
+    )
+    for value, outcome in ((0, Outcome.FAIL), (1, Outcome.PASS)):
+        found = invalid_packets_counted(Evidence(write(run, {14: value})), list(run.traffic.flows))
+        assert [each.outcome for each in found if each.about == "c"] == [outcome]

@@ -1,0 +1,207 @@
+"""The judge of deliveries says no to every way of delivering wrongly, and names the message."""
+
+import numpy as np
+import pytest
+
+from tests.unit.harness.verdict.made_loss import change, joined_at, let_arrive
+from tests.unit.harness.verdict.made_run import make_run
+from windtunnel.harness.verdict.checks.delivery.delivery import delivered_intact, delivered_once
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+
+def once(run):
+    return delivered_once(Evidence(run.write()), run.traffic)
+
+
+def intact(run):
+    return delivered_intact(Evidence(run.write()), run.traffic)
+
+
+@pytest.fixture
+def reliable(tmp_path):
+    return make_run(tmp_path)
+
+
+@pytest.fixture
+def unreliable(tmp_path):
+    return make_run(tmp_path, reliable=False)
+
+
+def long_message(run, above=16):
+    """Index of a delivered message with more bytes than chance could make equal."""
+    return next(at for at, (_, data) in enumerate(run.messages) if at > 20 and len(data) > above)
+
+
+def test_all_once_and_in_order_is_a_pass(reliable):
+    finding = once(reliable)
+    assert finding.outcome is Outcome.PASS
+    assert f"{len(reliable.messages)} messages, 200000 bytes" in finding.text
+
+
+def test_a_flipped_byte_is_named(reliable):
+    at = long_message(reliable)
+    position, data = reliable.messages[at]
+    reliable.messages[at] = (position, data[:9] + bytes([data[9] ^ 0x10]) + data[10:])
+    finding = once(reliable)
+    assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
+    assert (finding.message, finding.byte_offset, finding.position) == (at, 9, position)
+    assert f"message {at} (ending at position {position}) is wrong from byte 9 on" in finding.text
+
+
+def test_a_skipped_message_is_named(reliable):
+    at = long_message(reliable)
+    del reliable.messages[at]
+    finding = once(reliable)
+    assert (finding.outcome, finding.conclusive, finding.message) == (Outcome.FAIL, True, at)
+    assert f"message {at} is missing: message {at + 1} came in its place" in finding.text
+
+
+def test_a_message_delivered_twice_is_named(reliable):
+    at = long_message(reliable)
+    reliable.messages.insert(at + 1, reliable.messages[at])
+    finding = once(reliable)
+    assert (finding.outcome, finding.message) == (Outcome.FAIL, at + 1)
+
+
+def test_two_messages_in_the_wrong_order_are_named(reliable):
+    at = long_message(reliable)
+    order = reliable.messages
+    order[at], order[at + 1] = order[at + 1], order[at]
+    finding = once(reliable)
+    assert (finding.outcome, finding.message) == (Outcome.FAIL, at)
+
+
+def test_a_message_that_is_cut_short_is_named(reliable):
+    at = long_message(reliable)
+    position, data = reliable.messages[at]
+    reliable.messages[at] = (position, data[:-1])
+    finding = once(reliable)
+    assert (finding.outcome, finding.message) == (Outcome.FAIL, at)
+    assert finding.byte_offset == len(data) - 1
+    assert f"it has {len(data) - 1} bytes instead of {len(data)}" in finding.text
+
+
+def test_one_message_too_many_is_named(reliable):
+    count = len(reliable.messages)
+    reliable.messages.append((reliable.messages[-1][0] + 64, b"more"))
+    finding = once(reliable)
+    assert (finding.outcome, finding.message, finding.conclusive) == (Outcome.FAIL, count, True)
+
+
+def test_messages_that_are_merely_late_fail_but_do_not_stand_against_a_broken_gate(reliable):
+    del reliable.messages[-5:]
+    finding = once(reliable)
+    assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, False)
+    assert finding.message == len(reliable.messages)
+    frames = reliable.log.frames
+    first = frames[frames["message"] == finding.message][0]
+    assert finding.position == first["position"]
+    assert "and all 4 after it never arrived" in finding.text
+
+
+def test_no_delivery_at_all_is_a_failure(reliable):
+    reliable.messages.clear()
+    finding = once(reliable)
+    assert (finding.outcome, finding.message) == (Outcome.FAIL, 0)
+
+
+@pytest.mark.parametrize("check", [delivered_once, delivered_intact])
+@pytest.mark.parametrize("name", ["index.bin", "messages.bin"])
+def test_without_deliveries_nobody_can_look(reliable, check, name):
+    path = reliable.write()
+    (path / f"hosts/b/subscriber-one.{name}").unlink()
+    finding = check(Evidence(path), reliable.traffic)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert f"subscriber-one.{name}: is missing" in finding.text
+
+
+def test_an_index_that_tells_of_more_bytes_than_there_are_is_our_defect(reliable):
+    path = reliable.write()
+    file = path / "hosts/b/subscriber-one.messages.bin"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert isinstance(Evidence(path).delivered(reliable.traffic), Missing)
+    assert delivered_once(Evidence(path), reliable.traffic).outcome is Outcome.HARNESS
+
+
+def test_what_came_intact_of_an_unreliable_stream_is_a_pass(unreliable):
+    finding = intact(unreliable)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts["delivered"] == len(unreliable.messages)
+    assert finding.facts["damaged_on_link"] > 10
+
+
+def test_a_flipped_byte_of_an_unreliable_stream_is_named(unreliable):
+    at = long_message(unreliable)
+    position, data = unreliable.messages[at]
+    unreliable.messages[at] = (position, data[:3] + bytes([data[3] ^ 1]) + data[4:])
+    finding = intact(unreliable)
+    assert (finding.outcome, finding.conclusive, finding.byte_offset) == (Outcome.FAIL, True, 3)
+    assert finding.position == position
+
+
+def test_a_message_from_nowhere_is_named(unreliable):
+    position = unreliable.messages[30][0]
+    unreliable.messages[30] = (position + 32, b"stray")
+    finding = intact(unreliable)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, position + 32)
+
+
+@pytest.mark.parametrize("earlier", [0, 7])
+def test_a_message_that_comes_again_is_named(unreliable, earlier):
+    unreliable.messages.insert(31, unreliable.messages[30 - earlier])
+    finding = intact(unreliable)
+    assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
+    assert f"comes after one that ends at position {unreliable.messages[30][0]}" in finding.text
+
+
+def test_a_message_of_the_wrong_length_is_named(unreliable):
+    at = long_message(unreliable)
+    position, data = unreliable.messages[at]
+    unreliable.messages[at] = (position, data + b"x")
+    finding = intact(unreliable)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
+
+
+def test_a_message_that_lost_no_frame_must_be_delivered(unreliable):
+    position, _ = unreliable.messages.pop(40)
+    finding = intact(unreliable)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.message == unreliable.log.message_ends.tolist().index(position)
+    assert "lost no frame, yet was not delivered; 1 such messages" in finding.text
+
+
+def test_a_message_that_the_weather_took_need_not_be_delivered(unreliable):
+    unreliable.decisions.clear()
+    finding = intact(unreliable)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts["damaged_on_link"] > 10
+
+
+def test_a_message_that_came_in_its_turn_must_be_delivered(unreliable):
+    position = unreliable.decisions.pop(4)[12]
+    let_arrive(unreliable, position)
+    finding = intact(unreliable)
+    (index,) = np.flatnonzero(unreliable.log.frames["position"] == position)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.message == unreliable.log.frames["message"][index]
+
+
+def test_without_the_decision_log_nobody_can_say_what_was_lost(unreliable):
+    path = unreliable.write()
+    (path / "decisions.bin").unlink()
+    finding = delivered_intact(Evidence(path), unreliable.traffic)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+
+
+def test_who_was_there_first_may_not_join_late(unreliable):
+    finding = delivered_intact(joined_at(unreliable, 20), unreliable.traffic)
+    assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, False)
+    assert "though it was there before" in finding.text
+
+
+def test_who_takes_up_the_next_image_may_join_late(unreliable):
+    evidence = joined_at(unreliable, 20)
+    change(unreliable, rejoins=True)
+    assert delivered_intact(evidence, unreliable.traffic).outcome is Outcome.PASS

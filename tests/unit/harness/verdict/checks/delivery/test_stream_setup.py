@@ -1,0 +1,145 @@
+"""SETUPs: each 100 ms until somebody answers, and then only on request."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.harness.verdict.made_group import join, write
+from tests.unit.harness.verdict.made_run import (
+    MadeRun,
+    Packet,
+    make_run,
+    setup_frame,
+    status_message,
+)
+from windtunnel.harness.verdict.checks.delivery.stream_setup import (
+    INTERVAL_NS,
+    setups_until_answered,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def look(run):
+    return setups_until_answered(Evidence(run.write()), run.traffic)
+
+
+def setup(run, time_ns: int) -> None:
+    first = next(each for each in run.packets["a"] if each.kind == "SETUP")
+    run.packets["a"].append(Packet(time_ns, "a", "b", first.ports, setup_frame(), "SETUP"))
+
+
+def ask(run, time_ns: int) -> None:
+    """A status message that asks for a SETUP."""
+    asks = bytearray(status_message(0))
+    asks[5] = 0x80
+    ports = next(each for each in run.packets["a"] if each.kind == "SM").ports
+    run.packets["a"].append(Packet(time_ns, "b", "a", ports, bytes(asks), "SM"))
+
+
+def first_ns(run, kind: str) -> int:
+    return min(each.time_ns for each in run.packets["a"] if each.kind == kind)
+
+
+def delay_all_after_setup(run, more_ns: int) -> None:
+    opened_ns = first_ns(run, "SETUP")
+    for packets in run.packets.values():
+        for each in packets:
+            each.time_ns += more_ns if each.time_ns > opened_ns else 0
+
+
+def test_a_stream_that_is_answered_at_once_passes(run):
+    assert look(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "outcome"),
+    [
+        (INTERVAL_NS, Outcome.PASS),
+        (INTERVAL_NS // 2, Outcome.FAIL),
+        (None, Outcome.FAIL),
+    ],
+)
+def test_setups_go_on_each_interval_until_the_answer(run, after_ns, outcome):
+    delay_all_after_setup(run, 5 * INTERVAL_NS // 2)
+    opened_ns = first_ns(run, "SETUP")
+    if after_ns is not None:
+        for number in range(1, (5 * INTERVAL_NS // 2 - 1) // after_ns + 1):
+            setup(run, opened_ns + number * after_ns)
+    assert look(run).outcome is outcome
+
+
+def test_a_setup_that_left_late_excuses_the_next_one(run):
+    delay_all_after_setup(run, 5 * INTERVAL_NS // 2)
+    opened_ns = first_ns(run, "SETUP")
+    for after_ns in (190_000_000, 200_000_000):
+        setup(run, opened_ns + after_ns)
+    assert look(run).outcome is Outcome.PASS
+
+
+def test_a_setup_after_the_answer_is_named_unless_asked_for(run):
+    late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
+    setup(run, late_ns)
+    finding = look(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.text.startswith("1 SETUPs left though")
+    ask(run, late_ns - 1)
+    assert look(run).outcome is Outcome.PASS
+
+
+def test_one_request_is_good_for_one_setup(run):
+    late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
+    ask(run, late_ns - 1)
+    setup(run, late_ns)
+    setup(run, late_ns + INTERVAL_NS)
+    assert look(run).outcome is Outcome.FAIL
+
+
+def test_without_the_senders_capture_nothing_is_said(run):
+    path = run.write()
+    run.folder.capture("a").unlink()
+    assert setups_until_answered(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+
+
+def of_group(run):
+    evidence = Evidence(write(run))
+    return {flow.to_host: setups_until_answered(evidence, flow) for flow in run.traffic.flows}
+
+
+@pytest.mark.parametrize("late", ["b", "c"])
+def test_setups_end_with_the_first_answer_of_any_reader(run, monkeypatch, late):
+    join(run, monkeypatch, first="b")
+    for packets in run.packets.values():
+        for each in packets:
+            each.time_ns += 5 * INTERVAL_NS if each.source == late else 0
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
+
+
+@pytest.mark.parametrize("asking", ["b", "c"])
+def test_a_setup_that_one_reader_asked_for_goes_to_all(run, monkeypatch, asking):
+    join(run, monkeypatch, first="b")
+    late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
+    setup(run, late_ns)
+    run.packets["a"].append(replace(run.packets["a"][-1], destination="c"))
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.FAIL}
+    ask(run, late_ns - 1)
+    run.packets["a"][-1].source = asking
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
+
+
+def test_a_late_reader_needs_no_setup_before_it_asks(run, monkeypatch):
+    join(run, monkeypatch, first="c")
+    joins_ns = first_ns(run, "SM") + 4 * INTERVAL_NS
+    run.packets["a"] = [
+        each for each in run.packets["a"] if "c" not in (each.source, each.destination)
+    ]
+    setup(run, joins_ns + 1)
+    run.packets["a"].append(replace(run.packets["a"][-1], destination="c"))
+    ask(run, joins_ns)
+    run.packets["a"][-1].source = "c"
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}

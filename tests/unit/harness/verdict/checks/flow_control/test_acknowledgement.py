@@ -1,0 +1,112 @@
+"""What status messages acknowledge: nothing unread, and in strides of a quarter of the window."""
+
+import struct
+
+import pytest
+
+from tests.unit.harness.verdict.made_run import WINDOW, MadeRun, make_run, place
+from windtunnel.harness.verdict.checks.flow_control.acknowledgement import (
+    status_messages_consumed,
+    status_messages_in_strides,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def consumed(run):
+    return status_messages_consumed(Evidence(run.write()), run.traffic)
+
+
+def strides(run):
+    return status_messages_in_strides(Evidence(run.write()), run.traffic)
+
+
+def messages(run):
+    return [each for each in run.packets["b"] if each.kind == "SM" and each.source == "b"]
+
+
+def told(packet) -> int:
+    term_id, offset = struct.unpack_from("<ii", packet.payload, 16)
+    return (term_id + 3) * 65536 + offset
+
+
+def tell(packet, position: int) -> None:
+    packet.payload = (
+        packet.payload[:16] + struct.pack("<ii", *place(position)) + packet.payload[24:]
+    )
+
+
+def test_what_was_read_may_be_told(run):
+    assert consumed(run).outcome is Outcome.PASS
+    assert strides(run).outcome is Outcome.PASS
+
+
+def test_what_was_not_read_before_is_named(run):
+    fourth = messages(run)[3]
+    tell(fourth, told(fourth) + 32)
+    finding = consumed(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.position == told(fourth)
+    assert "1 of" in finding.text
+
+
+def test_a_place_within_a_frame_is_named(run):
+    fourth = messages(run)[3]
+    tell(fourth, told(fourth) - 32)
+    finding = consumed(run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, told(fourth))
+    assert "no frame ends" in finding.text
+
+
+def test_what_is_read_in_the_end_was_not_read_by_then(run):
+    moment_ns = messages(run)[3].time_ns
+    run.seen_ns = [max(each, moment_ns + 1) for each in run.seen_ns]
+    assert consumed(run).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(
+    ("stride", "outcome"), [(WINDOW // 4, Outcome.FAIL), (WINDOW // 4 + 32, Outcome.PASS)]
+)
+def test_a_stride_is_over_a_quarter_of_the_window(run, stride, outcome):
+    third, fourth, fifth = messages(run)[2:5]
+    tell(fourth, told(third) + stride)
+    tell(fifth, told(fourth) + WINDOW)
+    finding = strides(run)
+    assert finding.outcome is outcome
+    if outcome is Outcome.FAIL:
+        assert finding.position == told(fourth)
+
+
+def test_the_same_may_be_told_again(run):
+    third, fourth = messages(run)[2:4]
+    tell(fourth, told(third))
+    assert strides(run).outcome is Outcome.PASS
+
+
+def test_another_window_may_be_told_at_once(run):
+    third, fourth = messages(run)[2:4]
+    tell(fourth, told(third) + 32)
+    fourth.payload = fourth.payload[:24] + struct.pack("<i", WINDOW // 2) + fourth.payload[28:]
+    messages(run)[4].payload = fourth.payload[:16] + messages(run)[4].payload[16:]
+    assert strides(run).outcome is Outcome.PASS
+
+
+def test_congestion_control_may_tell_as_it_likes(run):
+    tell(messages(run)[3], told(messages(run)[2]) + 32)
+    channel = f"{run.traffic.receive}|cc=cubic"
+    traffic = run.traffic.model_copy(update={"receive": channel})
+    finding = status_messages_in_strides(Evidence(run.write()), traffic)
+    assert finding.outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("check", [consumed, strides])
+def test_without_the_receivers_capture_nothing_is_said(run, check):
+    path = run.write()
+    run.folder.capture("b").unlink()
+    run.write = lambda: path
+    assert check(run).outcome is Outcome.INCONCLUSIVE

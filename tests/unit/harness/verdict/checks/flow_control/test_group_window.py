@@ -1,0 +1,122 @@
+"""What a group's status messages allow: by hand for each strategy, and never less than a driver."""
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from windtunnel.driver.media_driver.sender import flow_control as driver_flow
+from windtunnel.harness.dissect.frames.flow import StreamFacts
+from windtunnel.harness.dissect.frames.frames import FRAME
+from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM
+from windtunnel.harness.scenario.schema.flow_control import FlowControl, parse_flow_control
+from windtunnel.harness.verdict.checks.flow_control.group_window import allowed, binding
+
+FACTS = StreamFacts(session_id=1, stream_id=2, initial_term_id=0, term_length=65536, mtu=1408)
+S = 1_000_000_000
+
+
+class Wire:
+    """What the window needs of a wire."""
+
+    facts = FACTS
+
+    def __init__(self, buf=b""):
+        self.sender_buf = np.frombuffer(buf or b"\0", dtype=np.uint8)
+
+
+def told(*rows):
+    """Status messages from (time, receiver, position, window, is it the last)."""
+    frames = np.zeros(len(rows), dtype=FRAME)
+    for frame, (time_ns, receiver, position, window, *done) in zip(frames, rows, strict=True):
+        frame["time_ns"], frame["receiver_id"] = time_ns, receiver
+        frame["term_id"], frame["term_offset"] = divmod(position, 65536)
+        frame["window_bytes"] = window
+        frame["flags"] = SM_FLAG_END_OF_STREAM if done and done[0] else 0
+    return frames
+
+
+def limits(control, *rows):
+    """How far the sender might go from each of the messages on, until the next."""
+    times_ns, found = allowed(Wire(), told(*rows), parse_flow_control(control), 0)
+    assert np.all(np.diff(times_ns) >= 0)
+    assert np.all(np.diff(found) >= 0)
+    wanted = [row[0] for row in rows]
+    return found[np.searchsorted(times_ns, wanted, side="right") - 1].tolist()
+
+
+def test_max_follows_the_fastest():
+    assert limits("max", (1, 1, 0, 100), (2, 2, 0, 50), (3, 2, 96, 50)) == [100, 100, 146]
+
+
+def test_min_follows_the_slowest():
+    rows = (1, 1, 0, 96), (2, 2, 0, 64), (3, 1, 320, 96), (4, 2, 96, 64)
+    assert limits("min", *rows) == [96, 96, 96, 160]
+
+
+def test_a_group_sends_nothing_before_it_is_whole():
+    assert limits("min,g:/2", (1, 1, 0, 96), (2, 1, 0, 96), (3, 2, 0, 64)) == [0, 0, 64]
+
+
+def test_who_is_silent_binds_no_more():
+    rows = (1, 1, 0, 96), (2, 2, 0, 96), (5 * S, 1, 640, 96), (7 * S, 1, 1280, 96)
+    assert limits("min", *rows) == [96, 96, 96, 1376]
+    assert limits("min,t:8s", *rows) == [96, 96, 96, 96]
+
+
+def test_a_silence_frees_the_sender_when_it_has_lasted():
+    control = parse_flow_control("min")
+    rows = (0, 1, 0, 96), (0, 2, 0, 96), (S, 1, 640, 96), (6 * S, 2, 32, 96)
+    times_ns, found = allowed(Wire(), told(*rows), control, 0)
+    at = {int(time): int(limit) for time, limit in zip(times_ns, found, strict=True)}
+    assert at[5 * S] == 736
+
+
+def test_a_narrower_window_lets_another_join_the_count():
+    assert limits("min,g:/2", (1, 1, 0, 320), (2, 1, 0, 96), (3, 2, 0, 96)) == [0, 0, 96]
+
+
+def test_who_leaves_binds_no_more():
+    rows = (1, 1, 0, 96), (2, 2, 0, 96), (3, 2, 32, 96, True), (4, 1, 640, 96)
+    assert limits("min", *rows) == [96, 96, 96, 736]
+
+
+def test_who_comes_far_behind_does_not_join():
+    rows = (1, 1, 6400, 96), (2, 2, 0, 96), (3, 1, 12800, 96)
+    assert limits("min", *rows) == [6496, 6496, 12896]
+
+
+def test_only_tagged_messages_bind_a_tagged_group():
+    tag = (7).to_bytes(8, "little", signed=True)
+    other = (-7).to_bytes(8, "little", signed=True)
+    buf = bytes(36) + tag + bytes(36) + other + bytes(36)
+    frames = told((1, 1, 0, 96), (2, 2, 0, 96), (3, 3, 0, 96))
+    frames["at"], frames["frame_length"] = (0, 44, 88), (44, 44, 36)
+    assert binding(Wire(buf), frames, FlowControl("tagged", 7))["receiver_id"].tolist() == [1]
+    assert len(binding(Wire(buf), frames, FlowControl("min"))) == 3
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 3), st.integers(0, 40), st.integers(1, 4), st.booleans()),
+        max_size=30,
+    ),
+    st.integers(0, 3),
+)
+@example(moves=[(1, 0, 3, False), (1, 0, 1, False), (2, 0, 1, False)], least=2)
+def test_never_forbids_what_a_driver_allows(moves, least):
+    """Our own driver's strategy stands for any: the judge's bound lies at or beyond its limit."""
+    rows, where = [], {1: 0, 2: 0, 3: 0}
+    for at, (receiver, step, window, is_done) in enumerate(moves):
+        where[receiver] += 32 * step
+        rows.append((at * S, receiver, where[receiver], 320 * window, is_done and step == 0))
+    bound = limits(f"min,g:/{least}", *rows) if rows else []
+    flows, receivers = driver_flow.make_flows(1), driver_flow.make_flow_receivers(1)
+    flows.strategy, flows.receiver_timeout_ns, flows.group_min_size = driver_flow.MIN, 5 * S, least
+    limit = highest = 0
+    values = np.zeros(1024, dtype=np.uint8)
+    for (time_ns, receiver, position, window, is_done), allows in zip(rows, bound, strict=True):
+        limit = driver_flow.on_idle(flows, receivers, 0, values, limit, time_ns)
+        message = limit, position, window, receiver, is_done, False, 0, time_ns
+        limit = driver_flow.on_status(flows, receivers, 0, values, *message)
+        highest = max(highest, limit)
+        assert highest <= allows

@@ -1,0 +1,114 @@
+"""Heartbeats in silence: those that are missing, late or misplaced are each named."""
+
+import struct
+
+import pytest
+
+from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks import wait
+from tests.unit.harness.verdict.made_run import A_TO_B, STEP_NS, MadeRun, heartbeat, make_run
+from windtunnel.harness.verdict.checks.flow_control.heartbeat_checks import heartbeats_in_silence
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.kind import Kind
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+FAIL, PASS = Outcome.FAIL, Outcome.PASS
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def look(run):
+    return heartbeats_in_silence(Evidence(run.write()), run.traffic)
+
+
+def data(run):
+    return [each for each in run.packets["a"] if each.kind == "DATA"]
+
+
+def end_of(packet) -> int:
+    """Position behind a frame of the first term."""
+    length, offset = struct.unpack_from("<i4xi", packet.payload)
+    return offset + (length + 31) // 32 * 32
+
+
+def rest(run, ms: int, *beats_ms: int, told: int | None = None) -> None:
+    """Let data rest behind the 20th frame, with heartbeats at some times of the rest."""
+    first = data(run)[20]
+    start_ns = first.time_ns + STEP_NS // 4
+    position = end_of(first) if told is None else told
+    wait(run, start_ns, ms * STEP_NS)
+    for beat_ms in beats_ms:
+        run.now_ns = start_ns + (beat_ms - 1) * STEP_NS
+        run.send("a", heartbeat(position), "HEARTBEAT")
+    run.now_ns = max(each.time_ns for each in run.packets["b"])
+    run.rest()
+
+
+def test_data_that_never_rests_leaves_nothing_to_look_at(run):
+    finding = look(run)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "no heartbeat was due" in finding.text
+
+
+def test_a_rest_with_its_heartbeats_is_a_pass(run):
+    rest(run, 340, 100, 200, 300)
+    finding = look(run)
+    assert finding.outcome is PASS, finding.text
+    assert finding.facts["silences"] == 1
+
+
+@pytest.mark.parametrize(("ms", "outcome"), [(190, PASS), (230, FAIL)])
+def test_a_heartbeat_that_does_not_come_is_named(run, ms, outcome):
+    rest(run, ms)
+    finding = look(run)
+    assert finding.outcome is outcome, finding.text
+    assert ("neither data nor heartbeat for" in finding.text) == (outcome is FAIL)
+
+
+def test_what_is_sent_again_is_no_sign_of_where_the_sender_stands(run):
+    rest(run, 340)
+    again = data(run)[3]
+    run.now_ns = data(run)[20].time_ns + 150 * STEP_NS
+    run.send("a", again.payload, "DATA")
+    run.now_ns = max(each.time_ns for each in run.packets["b"])
+    assert look(run).outcome is FAIL
+
+
+@pytest.mark.parametrize("off", [-32, 32])
+def test_a_heartbeat_that_tells_another_position_breaks_a_law(run, off):
+    rest(run, 150, 100, told=end_of(data(run)[20]) + off)
+    finding = look(run)
+    assert finding.outcome is FAIL
+    assert finding.kind is Kind.PROTOCOL
+    assert "was the end of what had been sent" in finding.text
+
+
+def test_silence_after_the_publisher_left_is_no_fault(run):
+    rest(run, 150, 100)
+    files = run.folder.host("a").publisher("one")
+    path = run.write()
+    text = files.document.read_text()
+    ended_ns = max(each.time_ns for each in data(run))
+    assert f'"ended_ns": {run.now_ns}' in text
+    late = text.replace(f'"ended_ns": {run.now_ns}', f'"ended_ns": {run.now_ns + 400 * STEP_NS}')
+    files.document.write_text(late)
+    assert heartbeats_in_silence(Evidence(path), run.traffic).outcome is FAIL
+    early = text.replace(f'"ended_ns": {run.now_ns}', f'"ended_ns": {ended_ns}')
+    files.document.write_text(early)
+    assert heartbeats_in_silence(Evidence(path), run.traffic).outcome is PASS
+
+
+def test_a_link_that_takes_heartbeats_is_no_fault_of_the_sender(run):
+    rest(run, 340, 100, 200, 300)
+    assert run.links[A_TO_B].frames["HEARTBEAT"].received == 6
+    run.packets["b"] = [each for each in run.packets["b"] if each.kind != "HEARTBEAT"]
+    assert look(run).outcome is PASS
+
+
+def test_a_stream_without_data_and_heartbeats_is_named_as_one_that_cannot_be_judged(run):
+    run.packets["a"] = [each for each in run.packets["a"] if each.kind in ("SETUP", "SM")]
+    finding = look(run)
+    assert (finding.outcome, finding.about) == (Outcome.INCONCLUSIVE, run.traffic.id)
+    assert "shows neither data nor heartbeat" in finding.text

@@ -1,0 +1,152 @@
+"""snd-lmt and pub-lmt: where they may be, by what had been told and what had been sent."""
+
+import json
+
+import pytest
+
+from tests.unit.harness.verdict.made_group import join, write
+from tests.unit.harness.verdict.made_run import (
+    PUBLICATION_WINDOW,
+    TRAFFIC,
+    WINDOW,
+    MadeRun,
+    make_run,
+)
+from windtunnel.harness.verdict.checks.flow_control.limits import (
+    pub_lmt_follows_snd_pos,
+    snd_lmt_follows_status,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def sender(run):
+    return snd_lmt_follows_status(Evidence(run.write()), run.traffic)
+
+
+def publisher(run):
+    return pub_lmt_follows_snd_pos(Evidence(run.write()), run.traffic)
+
+
+def change(run, name, at, value):
+    """Let the sample of a counter with that number say something else."""
+    rows = run.samples["a"]
+    index = [row for row, each in enumerate(rows) if each[1] == name][at]
+    time_ns, _, before = rows[index]
+    rows[index] = (time_ns, name, value(before) if callable(value) else value)
+    return rows[index][2]
+
+
+def test_limits_that_follow_what_is_told_and_sent_pass(run):
+    assert sender(run).outcome is Outcome.PASS
+    finding = publisher(run)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts["ahead"] > 100
+
+
+def test_a_sender_limit_that_falls_is_named_unless_flow_control_takes_it_back(run):
+    value = change(run, "snd-lmt", 5, lambda before: before - WINDOW)
+    finding = sender(run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
+    assert "fell" in finding.text
+    traffic = run.traffic.model_copy(update={"channel": f"{run.traffic.channel}|fc=min"})
+    assert snd_lmt_follows_status(Evidence(run.path), traffic).outcome is Outcome.PASS
+
+
+def test_a_sender_limit_beyond_all_windows_is_named(run):
+    change(run, "snd-lmt", -1, lambda before: before + 32)
+    finding = sender(run)
+    assert finding.outcome is Outcome.FAIL
+    assert "had allowed" in finding.text
+
+
+def test_a_sender_limit_that_stays_behind_is_named(run):
+    for at in range(3, 0, -1):
+        change(run, "snd-lmt", -at, lambda before: before - 5 * WINDOW)
+    count = sum(each[1] == "snd-lmt" for each in run.samples["a"])
+    for at in range(count - 3):
+        change(run, "snd-lmt", at, 0)
+    # Long after the last status message, so that it has surely been heard.
+    run.packets["a"][-1].time_ns += 10**9
+    finding = sender(run)
+    assert finding.outcome is Outcome.FAIL
+    assert "ended at" in finding.text
+
+
+@pytest.mark.parametrize("missing", [32, PUBLICATION_WINDOW * 3 // 4 + 32])
+def test_a_publisher_limit_that_is_no_window_ahead_is_named(run, missing):
+    value = change(run, "pub-lmt", 40, lambda before: before - missing)
+    finding = publisher(run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
+
+
+def test_a_publisher_limit_that_runs_ahead_is_named(run):
+    ahead = [each[2] for each in run.samples["a"] if each[1] == "pub-lmt"][60]
+    change(run, "pub-lmt", 20, ahead)
+    finding = publisher(run)
+    assert finding.outcome is Outcome.FAIL
+    assert "had been sent" in finding.text
+
+
+def test_a_publisher_that_leaves_early_leaves_its_limit_where_its_production_ended(run):
+    value = change(run, "pub-lmt", -1, lambda before: before - 32)
+    assert publisher(run).outcome is Outcome.FAIL
+    document = run.folder.host("a").publisher(TRAFFIC).document
+    told = json.loads(document.read_text())
+    for end, outcome in ((value, Outcome.PASS), (value + 32, Outcome.FAIL)):
+        document.write_text(json.dumps({**told, "end_position": end}))
+        found = pub_lmt_follows_snd_pos(Evidence(run.path), run.traffic)
+        assert found.outcome is outcome
+
+
+def test_a_publisher_that_is_not_connected_may_go_as_far_as_its_sender(run):
+    place = [each[2] for each in run.samples["a"] if each[1] == "snd-pos"][-1]
+    change(run, "pub-lmt", -1, place)
+    assert publisher(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("check", [sender, publisher])
+def test_without_the_counter_nothing_is_said(run, check):
+    run.samples["a"] = [each for each in run.samples["a"] if each[1] == "snd-pos"]
+    assert check(run).outcome is Outcome.INCONCLUSIVE
+
+
+def of_group(run, control=""):
+    evidence, traffic = Evidence(write(run)), run.traffic
+    traffic = traffic.model_copy(update={"channel": traffic.channel + control})
+    return {flow.to_host: snd_lmt_follows_status(evidence, flow) for flow in traffic.flows}
+
+
+def withhold(run, reader, after):
+    """Let the sender hear no more than so many status messages of a reader."""
+    own = [each for each in run.packets["a"] if each.source == reader and each.kind == "SM"]
+    for each in own[after:]:
+        run.packets["a"].remove(each)
+
+
+@pytest.mark.parametrize("slow", ["b", "c"])
+def test_without_a_strategy_the_limit_of_a_group_follows_the_widest_window(run, monkeypatch, slow):
+    join(run, monkeypatch, first="c")
+    withhold(run, slow, after=3)
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
+    # Beyond the widest it may not go.
+    change(run, "snd-lmt", -1, lambda before: before + 32)
+    assert {each.outcome for each in of_group(run).values()} == {Outcome.FAIL}
+
+
+def test_with_a_strategy_the_limit_of_a_group_keeps_to_it(run, monkeypatch):
+    join(run, monkeypatch, first="c")
+    asked = of_group(run, "|fc=min,g:/2")
+    assert {each.outcome for each in asked.values()} == {Outcome.PASS}
+    withhold(run, "b", after=3)
+    asked = of_group(run, "|fc=min,g:/2")
+    assert {each.outcome for each in asked.values()} == {Outcome.FAIL}
+    # One that never came does not bind.
+    withhold(run, "b", after=0)
+    asked = of_group(run, "|fc=min")
+    assert {each.outcome for each in asked.values()} == {Outcome.PASS}

@@ -1,0 +1,207 @@
+"""NAKs: for a whole hole that could be seen, and not again too soon, or the receiver is named."""
+
+import copy
+import struct
+
+import numpy as np
+import pytest
+
+from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, make_run, nak, place
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.verdict.checks.retransmission.nak_checks import (
+    naks_only_for_gaps,
+    naks_paced,
+    surely_taken,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def look(run):
+    return naks_only_for_gaps(Evidence(run.write()), run.traffic)
+
+
+def pace(run):
+    return naks_paced(Evidence(run.write()), run.traffic)
+
+
+def third_nak(run):
+    """A NAK as it left the subscriber's host, the frame that it asks for, and its position."""
+    packet = [each for each in run.packets["b"] if each.kind == "NAK"][2]
+    position = run.decisions[2][12]
+    return packet, int(np.searchsorted(run.log.frames["position"], position)), position
+
+
+def start(run, index: int) -> int:
+    return int(run.log.frames["position"][index])
+
+
+def arrive(run, payload: bytes, time_ns: int) -> None:
+    """Let one more datagram reach the subscriber's host."""
+    model = next(each for each in run.packets["b"] if each.kind == "DATA")
+    packet = copy.copy(model)
+    packet.payload, packet.time_ns = payload, time_ns
+    run.packets["b"].append(packet)
+
+
+def test_naks_for_holes_are_a_pass(run):
+    finding = look(run)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts == {"naks": 30}
+    assert finding.evidence == ("captures/b.pcap",)
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        (32, "covers frames that were there before its end was in sight"),
+        (-32, "ends where neither a frame nor a known position begins"),
+        (1 << 14, "goes beyond all that had arrived"),
+        (1, "is no stretch of whole frames within one term"),
+        (1 << 17, "is no stretch of whole frames within one term"),
+    ],
+)
+def test_a_nak_for_more_or_less_than_the_hole_is_named(run, more, what):
+    packet, index, position = third_nak(run)
+    length = run.frame_end(index) - position
+    packet.payload = nak(position, length + more)
+    finding = look(run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
+    assert f"the NAK for {length + more} bytes at position {position} {what}" in finding.text
+
+
+@pytest.mark.parametrize("length", [0, -32])
+def test_a_nak_for_nothing_is_named(run, length):
+    packet, _, position = third_nak(run)
+    packet.payload = nak(position, length)
+    assert "is no stretch of whole frames" in look(run).text
+
+
+def test_a_nak_within_a_frame_is_named(run):
+    packet, index, position = third_nak(run)
+    packet.payload = nak(position + 16, run.frame_end(index) - position - 16)
+    assert "is no stretch of whole frames" in look(run).text
+
+
+def test_a_nak_for_a_frame_that_was_there_is_named(run):
+    packet, index, position = third_nak(run)
+    arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
+    finding = look(run)
+    assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
+    assert "covers frames that were there" in finding.text
+
+
+def test_a_frame_behind_one_that_was_there_may_have_been_ignored(run):
+    packet, index, _ = third_nak(run)
+    both = run.frame_bytes(index - 1) + run.frame_bytes(index)
+    arrive(run, both, packet.time_ns - 2 * STEP_NS)
+    assert look(run).outcome is Outcome.PASS
+
+
+def test_a_frame_beyond_half_a_term_may_have_been_turned_away(run):
+    packet, index, _ = third_nak(run)
+    run.write()
+    wire = Evidence(run.path).wire(run.traffic)
+    assert surely_taken(wire, 0).all()
+    first = next(each for each in run.packets["b"] if each.kind == "SM")
+    back = place(start(run, index) - 40000)
+    first.payload = first.payload[:16] + struct.pack("<ii", *back) + first.payload[24:]
+    run.packets["b"] = [each for each in run.packets["b"] if each.kind != "SM" or each is first]
+    arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
+    assert look(run).outcome is Outcome.PASS
+
+
+def test_a_hole_is_asked_for_before_any_behind_it(run):
+    _, index, position = third_nak(run)
+    run.packets["b"] = [
+        each
+        for each in run.packets["b"]
+        if each.kind != "DATA" or each.payload != run.frame_bytes(index)
+    ]
+    finding = look(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.position > position
+    assert "passes over an earlier hole, and 26 more do so" in finding.text
+
+
+def test_a_full_socket_explains_what_the_capture_cannot(run):
+    packet, index, _ = third_nak(run)
+    arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
+    run.rcvbuf_errors["b"] = 1
+    finding = look(run)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "its sockets dropped 1 datagrams that the capture has" in finding.text
+
+
+@pytest.mark.parametrize("check", [naks_only_for_gaps, naks_paced])
+def test_without_the_receivers_capture_nothing_is_said(run, check):
+    path = run.write()
+    RunDir(path).capture("b").unlink()
+    assert check(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("check", [naks_only_for_gaps, naks_paced])
+def test_no_naks_at_all_are_a_pass(tmp_path, check):
+    run = make_run(tmp_path, drops=False)
+    assert check(Evidence(run.write()), run.traffic).outcome is Outcome.PASS
+
+
+def repeat(run, count: int, apart_ns: int) -> None:
+    packet, _, _ = third_nak(run)
+    for number in range(1, count):
+        again = copy.copy(packet)
+        again.time_ns += number * apart_ns
+        run.packets["b"].append(again)
+
+
+def test_one_nak_a_hole_is_paced(run):
+    finding = pace(run)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts == {"naks": 30, "holes": 30, "most_for_one": 1}
+
+
+@pytest.mark.parametrize(
+    ("count", "apart_ns", "outcome"),
+    [
+        (2, 1, Outcome.PASS),
+        (200, 100_000, Outcome.PASS),
+        (200, 50_000, Outcome.FAIL),
+        (60, 1_000, Outcome.FAIL),
+    ],
+)
+def test_the_retry_delay_is_kept_up_to_a_time_slice(run, count, apart_ns, outcome):
+    repeat(run, count, apart_ns)
+    finding = pace(run)
+    assert finding.outcome is outcome
+    if outcome is Outcome.FAIL:
+        assert finding.position == third_nak(run)[2]
+        assert f"{count} NAKs for the same" in finding.text
+        assert "where 100000 ns lie between two" in finding.text
+
+
+def test_the_channel_may_ask_for_a_longer_delay(run):
+    channel = run.traffic.receive + "|nak-delay=10us"
+    traffic = run.traffic.model_copy(update={"receive": channel})
+    repeat(run, 20, 100_000)
+    path = run.write()
+    assert naks_paced(Evidence(path), run.traffic).outcome is Outcome.PASS
+    slower = naks_paced(Evidence(path), traffic)
+    assert slower.outcome is Outcome.FAIL
+    assert "where 1000000 ns lie between two" in slower.text
+
+
+@pytest.mark.parametrize(("later_ms", "outcome"), [(90, Outcome.PASS), (120, Outcome.FAIL)])
+def test_a_nak_long_after_its_hole_was_closed_is_named(run, later_ms, outcome):
+    packet, _, _ = third_nak(run)
+    late = copy.copy(packet)
+    late.time_ns += later_ms * STEP_NS
+    run.packets["b"].append(late)
+    finding = pace(run)
+    assert finding.outcome is outcome
+    assert ("after its hole was closed, limit 100" in finding.text) == (outcome is Outcome.FAIL)
+    assert look(run).outcome is Outcome.PASS

@@ -1,0 +1,247 @@
+"""Answers to NAKs: whole, counted, and not twice within the linger."""
+
+import struct
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.harness.verdict.made_group import join, write
+from tests.unit.harness.verdict.made_run import PORT, STEP_NS, MadeRun, make_run, nak
+from windtunnel.harness.verdict.checks.retransmission.nak_response import (
+    LINGER_NS,
+    answers,
+    longest_answer,
+    naks_answered_whole,
+    retransmits_counted,
+    retransmits_spaced,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def whole(run):
+    return naks_answered_whole(Evidence(run.write()), run.traffic)
+
+
+def spaced(run):
+    return retransmits_spaced(Evidence(run.write()), run.traffic)
+
+
+def counted(run):
+    (finding,) = retransmits_counted(Evidence(run.write()), [run.traffic])
+    return finding
+
+
+def first_answer(run):
+    """The first NAK that reached the publisher, and the frame that was sent again for it."""
+    asked = next(each for each in run.packets["a"] if each.kind == "NAK")
+    sent = [each for each in run.packets["a"] if each.source == "a"]
+    return asked, next(each for each in sent if each.time_ns > asked.time_ns)
+
+
+def position(packet) -> int:
+    """Of the first term on, as long as streams of tests are in it."""
+    return struct.unpack_from("<i", packet.payload, 20 if packet.kind == "NAK" else 8)[0]
+
+
+def frame_after(run, packet):
+    """The first sending of the frame that lies behind one."""
+    length = struct.unpack_from("<i", packet.payload)[0]
+    behind = position(packet) + (length + 31 & ~31)
+    data = [each for each in run.packets["a"] if each.kind in ("DATA", "PAD")]
+    return next(each for each in data if position(each) == behind)
+
+
+def test_answers_to_the_end_of_their_naks_are_a_pass(run):
+    finding = whole(run)
+    assert finding.outcome is Outcome.PASS
+    assert finding.facts["answers"] > 5
+    assert counted(run).outcome is Outcome.PASS
+    assert spaced(run).outcome is Outcome.PASS
+
+
+def ask_for_more(run):
+    """Let the first NAK ask for the next frame as well, which had been sent by then."""
+    asked, again = first_answer(run)
+    behind = frame_after(run, again)
+    end = position(behind) + len(behind.payload)
+    asked.payload = nak(position(asked), end - position(asked))
+    return again, behind
+
+
+def test_an_answer_that_ends_early_is_named(run):
+    again, _ = ask_for_more(run)
+    finding = whole(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.position == position(again)
+    assert finding.facts["short"] == 1
+
+
+def test_an_answer_in_two_datagrams_is_whole_if_they_follow_each_other(run):
+    again, behind = ask_for_more(run)
+    second = type(again)(again.time_ns + 1, "a", "b", again.ports, behind.payload, behind.kind)
+    run.packets["a"].append(second)
+    assert whole(run).outcome is Outcome.PASS
+
+
+def test_what_the_system_refused_may_cut_an_answer_short(run):
+    ask_for_more(run)
+    run.values["a/16"] = 1
+    assert whole(run).outcome is Outcome.PASS
+
+
+def test_an_answer_need_not_bring_what_was_not_sent_yet(run):
+    asked, again = first_answer(run)
+    fresh = [each for each in run.packets["a"] if each.kind == "DATA" and each.source == "a"]
+    sent = max(position(each) for each in fresh if each.time_ns < again.time_ns)
+    behind = frame_after(run, again)
+    assert position(behind) <= sent
+    # Asked for up to far beyond, but what lies directly behind had not been sent before.
+    run.packets["a"] = [
+        each for each in run.packets["a"]
+        if each.source == "b" or position(each) <= position(again) or each.kind == "SETUP"
+        or each.time_ns > again.time_ns
+    ]  # fmt: skip
+    asked.payload = nak(position(asked), 8 * 1408)
+    assert whole(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "outcome"),
+    [
+        ((1_000_000, 2_000_000), Outcome.FAIL),
+        ((5_000_000, LINGER_NS), Outcome.PASS),
+        ((5_000,), Outcome.PASS),
+    ],
+)
+def test_answers_within_the_linger_of_one_before_are_named(run, after_ns, outcome):
+    """Two may be near: the first left late, by its sender's clock. A third may not."""
+    asked, again = first_answer(run)
+    later = [each for each in run.packets["a"] if each.time_ns > again.time_ns]
+    for each in later:
+        each.time_ns += 3 * LINGER_NS
+    for each_ns in after_ns:
+        for (source, target), payload, kind, more in (
+            ("ba", asked.payload, "NAK", each_ns - 1), ("ab", again.payload, again.kind, each_ns),
+        ):  # fmt: skip
+            run.packets["a"].append(
+                type(again)(again.time_ns + more, source, target, again.ports, payload, kind)
+            )
+    finding = spaced(run)
+    assert finding.outcome is outcome
+    if outcome is Outcome.FAIL:
+        assert finding.position == position(again)
+
+
+@pytest.mark.parametrize("before_ns", [-1, 1])
+def test_a_nak_for_elsewhere_ends_the_linger_of_a_unicast_sender(run, before_ns):
+    asked, again = first_answer(run)
+    for each in run.packets["a"]:
+        if each.time_ns > again.time_ns:
+            each.time_ns += 3 * LINGER_NS
+    elsewhere = nak(position(asked) + 32, 32)
+    for source, payload, kind, more in (
+        ("b", elsewhere, "NAK", -before_ns), ("b", asked.payload, "NAK", 2),
+        ("a", again.payload, again.kind, STEP_NS),
+    ):  # fmt: skip
+        run.packets["a"].append(
+            type(again)(again.time_ns + more, source, "a", again.ports, payload, kind)
+        )
+    assert spaced(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_count_of_retransmits_that_the_capture_does_not_show_is_named(run, more):
+    run.values["a/11"] += more
+    finding = counted(run)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.facts["counted"] == run.values["a/11"]
+
+
+def test_answers_are_stretches(run):
+    found = answers(Evidence(run.write()).wire(run.traffic))
+    assert (found.ends > found.starts).all()
+    assert (found.sent >= found.ends).all()
+    assert len(found.starts) == run.values["a/11"]
+
+
+@pytest.mark.parametrize("check", [whole, spaced, counted])
+def test_without_the_senders_capture_nothing_is_said(run, check):
+    path = run.write()
+    run.folder.capture("a").unlink()
+    run.write = lambda: path
+    assert check(run).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("first", ["b", "c"])
+@pytest.mark.parametrize(
+    ("more", "outcome"), [(0, Outcome.PASS), (-1, Outcome.FAIL), (1, Outcome.FAIL)]
+)
+def test_an_answer_to_a_group_counts_once_whoever_asked_for_it(
+    run, monkeypatch, first, more, outcome
+):
+    join(run, monkeypatch, first=first)
+    run.values["a/11"] += more
+    (finding,) = retransmits_counted(Evidence(write(run)), [run.traffic])
+    assert finding.outcome is outcome
+
+
+def test_where_a_reader_came_late_only_naks_bound_the_count(run, monkeypatch):
+    join(run, monkeypatch, first="c")
+    _, again = first_answer(run)
+    run.packets["a"] = [
+        each for each in run.packets["a"]
+        if each.destination != "c" or each.time_ns > again.time_ns - 1
+    ]  # fmt: skip
+    (finding,) = retransmits_counted(Evidence(write(run)), [run.traffic])
+    assert finding.outcome is Outcome.PASS
+    asked = sum(each.kind == "NAK" for each in run.packets["a"])
+    assert finding.facts["most"] == asked
+
+
+def test_copies_for_another_port_of_a_host_are_not_told_from_answers(run, monkeypatch):
+    join(run, monkeypatch, first="b")
+    run.packets["a"] += [
+        replace(each, ports=(each.ports[0], each.ports[1] + 1))
+        for each in run.packets["a"]
+        if each.destination == "b"
+    ]
+    traffic = run.traffic.model_copy(update={"ports": (PORT, PORT + 1)})
+    run.case = run.case.model_copy(update={"traffic": (traffic,)})
+    (finding,) = retransmits_counted(Evidence(write(run)), [run.traffic])
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "several ports" in finding.text
+
+
+def test_another_readers_shorter_nak_may_be_the_one_that_was_answered(run, monkeypatch):
+    join(run, monkeypatch, first="b")
+    asked, _ = first_answer(run)
+    ask_for_more(run)
+    traffic = run.case.traffic[0]
+    assert naks_answered_whole(Evidence(write(run)), traffic).outcome is Outcome.FAIL
+    length = struct.unpack_from("<i", first_answer(run)[1].payload)[0]
+    short = nak(position(asked), length + 31 & ~31)
+    run.packets["a"].append(replace(asked, time_ns=asked.time_ns - 1, source="c", payload=short))
+    assert naks_answered_whole(Evidence(write(run)), traffic).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("channel", "windows"),
+    [
+        ("endpoint=10.0.0.2:24325", 16),
+        ("control=10.0.0.1:24324|control-mode=dynamic|fc=min", 4),
+        ("endpoint=224.20.30.39:24325", 4),
+        ("endpoint=224.20.30.39:24325|fc=max,rrwm:2", 2),
+        ("endpoint=10.0.0.2:24325|fc=max,rrwm:20", 16),
+        ("endpoint=10.0.0.2:24325|fc=max,rrwm:5", 5),
+    ],
+)
+def test_a_group_is_answered_in_fewer_windows(run, channel, windows):
+    traffic = run.traffic.model_copy(update={"channel": f"aeron:udp?{channel}"})
+    assert longest_answer(traffic, 1 << 16) == windows << 15
+    assert longest_answer(traffic, 1 << 20) == windows << 17

@@ -1,0 +1,257 @@
+"""The judge of recovery: NAKs and retransmits are what the wire shows, or somebody lies."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.harness.verdict.made_group import join, write
+from tests.unit.harness.verdict.made_run import MadeRun, make_run, nak
+from windtunnel.harness.verdict.checks.retransmission.recovery import (
+    LAST_MOMENTS_NS,
+    naks_and_retransmits_agree,
+    no_naks,
+    retransmits_identical,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+
+@pytest.fixture
+def reliable(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+@pytest.fixture
+def unreliable(tmp_path) -> MadeRun:
+    return make_run(tmp_path, reliable=False)
+
+
+def agree(run):
+    return naks_and_retransmits_agree(Evidence(run.write()), list(run.case.traffic))
+
+
+def go_on(run):
+    """Let the sender be at work long after the last NAK, so that it has surely heard all."""
+    [each for each in run.packets["a"] if each.source == "a"][-1].time_ns += 10**9
+
+
+def silent(run):
+    return no_naks(Evidence(run.write()), run.traffic)
+
+
+def identical(run):
+    return retransmits_identical(Evidence(run.write()), run.traffic)
+
+
+def test_an_unreliable_receiver_that_asks_for_nothing_is_a_pass(unreliable):
+    assert silent(unreliable).outcome is Outcome.PASS
+
+
+def test_a_nak_on_the_wire_of_an_unreliable_stream_is_named_and_stands(unreliable):
+    unreliable.send("b", nak(65536 + 64, 96), "NAK")
+    finding = silent(unreliable)
+    assert (finding.outcome, finding.conclusive, finding.position) == (Outcome.FAIL, True, 65600)
+    assert (
+        "1 NAKs in the capture at b, the first asks for 96 bytes at position 65600" in finding.text
+    )
+
+
+def test_a_nak_of_another_stream_is_not_blamed_on_this_one(unreliable):
+    other = bytearray(nak(64, 96))
+    other[12] ^= 1
+    unreliable.send("b", bytes(other), "NAK")
+    assert silent(unreliable).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(("name", "host"), [("rcv-naks-sent", "b"), ("snd-naks-received", "a")])
+def test_a_nak_in_a_counter_alone_is_named(unreliable, name, host):
+    unreliable.values[name] = 2
+    finding = silent(unreliable)
+    assert finding.outcome is Outcome.FAIL
+    assert f"{name} at {host} is 2, though no NAK is in any capture" in finding.text
+
+
+@pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received"])
+def test_without_the_counter_silence_is_not_shown(unreliable, name):
+    del unreliable.values[name]
+    unreliable.samples = {
+        host: [each for each in rows if each[1] != name]
+        for host, rows in unreliable.samples.items()
+    }
+    finding = silent(unreliable)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert f"has no {name} of session" in finding.text
+
+
+@pytest.mark.parametrize("host", ["a", "b"])
+def test_without_a_capture_silence_is_not_shown(unreliable, host):
+    path = unreliable.write()
+    (path / f"captures/{host}.pcap").unlink()
+    finding = no_naks(Evidence(path), unreliable.traffic)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert f"captures/{host}.pcap: is missing" in finding.text
+
+
+def test_counters_that_say_what_the_wire_shows_are_a_pass(reliable):
+    findings = agree(reliable)
+    assert [finding.outcome for finding in findings] == [Outcome.PASS] * 3
+    assert findings[0].facts["naks_sent"] == 30
+    assert findings[0].facts["resent_bytes"] == reliable.values["a/36"]
+
+
+@pytest.mark.parametrize("lie", [-1, 1])
+@pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received", "b/5", "a/6", "a/36"])
+def test_a_counter_that_lies_by_one_is_named(reliable, name, lie):
+    go_on(reliable)
+    reliable.values[name] += lie
+    finding = (
+        agree(reliable)[-1]
+        if "/" not in name
+        else next(each for each in agree(reliable) if each.outcome is not Outcome.PASS)
+    )
+    assert finding.outcome is Outcome.FAIL
+    assert str(reliable.values[name]) in finding.text
+
+
+@pytest.mark.parametrize(
+    ("missed", "outcome"), [(2, Outcome.PASS), (3, Outcome.FAIL), (-1, Outcome.FAIL)]
+)
+def test_naks_that_fell_off_a_full_socket_excuse_just_as_many(reliable, missed, outcome):
+    go_on(reliable)
+    reliable.rcvbuf_errors["a"] = 2
+    for name in ("snd-naks-received", "a/6"):
+        reliable.values[name] -= missed
+    findings = agree(reliable)
+    assert findings[0].outcome is outcome
+    assert {finding.outcome for finding in findings} == {outcome}
+
+
+@pytest.mark.parametrize(("after_ns", "outcome"), [(0, Outcome.FAIL), (2 * 10**9, Outcome.PASS)])
+def test_a_nak_that_comes_when_the_publication_is_gone_need_not_be_counted(
+    reliable, after_ns, outcome
+):
+    """As a copy of one does that was held, when the end of the stream was told."""
+    go_on(reliable)
+    asked = next(each for each in reliable.packets["a"] if each.kind == "NAK")
+    reliable.packets["a"].append(replace(asked, time_ns=asked.time_ns + 1 + after_ns))
+    found = agree(reliable)
+    assert found[0].outcome is outcome
+    for name in ("snd-naks-received", "a/6"):
+        reliable.values[name] += 1
+    assert {each.outcome for each in agree(reliable)} == {Outcome.PASS}
+    for name in ("snd-naks-received", "a/6"):
+        reliable.values[name] += 1
+    assert agree(reliable)[0].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("name", ["snd-naks-received", "a/6"])
+def test_just_at_the_end_of_a_stream_some_naks_may_not_have_been_heard(reliable, name):
+    asked_ns = sorted(each.time_ns for each in reliable.packets["a"] if each.kind == "NAK")
+    ends_ns = max(each.time_ns for each in reliable.packets["a"] if each.source == "a")
+    late = sum(each > ends_ns - LAST_MOMENTS_NS for each in asked_ns)
+    assert 0 < late < len(asked_ns)
+    reliable.values[name] -= late
+    assert {each.outcome for each in agree(reliable)} == {Outcome.PASS}
+    reliable.values[name] -= 1
+    assert Outcome.FAIL in {each.outcome for each in agree(reliable)}
+
+
+def test_a_full_socket_excuses_no_lie_about_what_was_sent(reliable):
+    reliable.rcvbuf_errors["b"] = 2
+    reliable.values["rcv-naks-sent"] -= 1
+    assert agree(reliable)[0].outcome is Outcome.FAIL
+
+
+def test_a_host_that_lies_about_naks_it_never_had_is_named(reliable):
+    reliable.values["a/5"] = 1
+    failing = [each for each in agree(reliable) if each.outcome is Outcome.FAIL]
+    assert [(each.about, each.text) for each in failing] == [
+        ("a", "counter 5 'NAKs sent' says 1, the captures show 0")
+    ]
+
+
+def test_drops_that_nobody_asked_for_again_are_a_failure(tmp_path):
+    run = make_run(tmp_path, drops=False)
+    run.decide(9, 1)
+    finding = agree(run)[0]
+    assert finding.outcome is Outcome.FAIL
+    assert "1 frames were dropped, but 0 NAKs and 0 bytes re-sent" in finding.text
+
+
+def test_a_quiet_link_without_drops_agrees(tmp_path):
+    findings = agree(make_run(tmp_path, drops=False))
+    assert {finding.outcome for finding in findings} == {Outcome.PASS}
+
+
+@pytest.mark.parametrize("name", ["decisions.bin", "captures/a.pcap", "hosts/b/counters.json"])
+def test_without_evidence_nothing_agrees(reliable, name):
+    path = reliable.write()
+    (path / name).unlink()
+    findings = naks_and_retransmits_agree(Evidence(path), list(reliable.case.traffic))
+    assert [finding.outcome for finding in findings] == [Outcome.INCONCLUSIVE]
+    assert name in findings[0].text
+
+
+def resend(run):
+    """The second sending of some frame, and its first."""
+    first = {}
+    for packet in run.packets["a"]:
+        if packet.kind == "DATA":
+            key = packet.payload[8:24]
+            if key in first:
+                return packet, first[key]
+            first[key] = packet
+    raise AssertionError("nothing was sent twice")
+
+
+def test_retransmits_that_repeat_the_bytes_are_a_pass(reliable):
+    finding = identical(reliable)
+    assert finding.outcome is Outcome.PASS
+    assert "30 of" in finding.text
+
+
+@pytest.mark.parametrize("byte", [5, 24, 32, -1])
+def test_a_retransmit_with_another_byte_is_named(reliable, byte):
+    packet, _ = resend(reliable)
+    changed = bytearray(packet.payload)
+    changed[byte] ^= 1
+    packet.payload = bytes(changed)
+    finding = identical(reliable)
+    assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
+    assert finding.position == reliable.decisions[0][12]
+    assert f"another byte {byte % len(changed)}" in finding.text
+
+
+def test_a_retransmit_of_another_length_is_named(reliable):
+    packet, _ = resend(reliable)
+    longer = bytearray(packet.payload)
+    length = int.from_bytes(longer[:4], "little")
+    packet.payload = (length + 32).to_bytes(4, "little") + bytes(longer[4:]) + bytes(32)
+    assert identical(reliable).outcome is Outcome.FAIL
+
+
+def test_without_the_senders_capture_no_retransmit_is_judged(reliable):
+    path = reliable.write()
+    (path / "captures/a.pcap").unlink()
+    assert retransmits_identical(Evidence(path), reliable.traffic).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("first", ["b", "c"])
+def test_naks_of_other_readers_are_told_from_none(tmp_path, monkeypatch, first):
+    run = make_run(tmp_path)
+    join(run, monkeypatch, first=first)
+    evidence = Evidence(write(run, of_streams={"rcv-naks-sent": 0}))
+    at_c = next(each for each in run.traffic.flows if each.to_host == "c")
+    finding = no_naks(evidence, at_c)
+    assert (finding.outcome, finding.text) == (
+        Outcome.PASS,
+        "no NAK of this reader in any capture, 30 of others; none else in the counters",
+    )
+    run.values["snd-naks-received"] += 1
+    finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 0})), at_c)
+    assert (finding.outcome, finding.text) == (
+        Outcome.FAIL,
+        "snd-naks-received at a is 31, though the captures show only 30 NAKs, of other readers",
+    )
+    finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 2})), at_c)
+    assert finding.text.startswith("rcv-naks-sent at c is 2, though the captures show only 30")

@@ -1,0 +1,150 @@
+"""How processes ended: servers in good order when they were asked to, everybody in time."""
+
+import pytest
+
+from tests.unit.harness.verdict.made_run import TRAFFIC, MadeRun, make_run
+from windtunnel.harness.artifact.host.host_event import HappenedEvent, write_happened
+from windtunnel.harness.artifact.run.manifest import ProcessExit
+from windtunnel.harness.scenario.schema.host_event import EventCase
+from windtunnel.harness.verdict.checks.subject import subject_lived
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.kind import Kind
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
+
+DRIVER, PUBLISHER, SUBSCRIBER = 0, 2, 3
+"""Of the processes in the made run's manifest."""
+DISK = "OSError: [Errno 28] No space left on device"
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def look(run):
+    return subject_lived(Evidence(run.write()))
+
+
+def only(findings):
+    assert len(findings) == 1, findings
+    return findings[0]
+
+
+def kill_a_driver(run, host):
+    """The scenario orders it, and it happens."""
+    order = EventCase(
+        id="crash",
+        host=host,
+        process="driver",
+        trigger="delivered",
+        at=1,
+        action="kill",
+        lasts_ns=1,
+    )
+    run.case = run.case.model_copy(update={"events": (order,)})
+    run.folder.make()
+    happened = [HappenedEvent("crash", host, "kill", ["driver"], 1, 2)]
+    write_happened(run.folder.host_events, happened)
+
+
+@pytest.mark.parametrize("code", [0, -15, 143])
+def test_a_driver_that_ends_when_it_is_asked_to_is_well(run, code):
+    run.manifest.processes[DRIVER].exit_code = code
+    assert only(look(run)).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("code", "how"), [(-11, "was ended by signal 11"), (1, "ended with exit code 1"), (-9, "9")]
+)
+def test_a_driver_that_breaks_when_it_is_asked_to_end_is_a_failure(run, code, how):
+    run.manifest.processes[DRIVER].exit_code = code
+    run.manifest.processes[DRIVER].last_log_line = "an agent failed"
+    finding = only(look(run))
+    assert (finding.outcome, finding.about, finding.kind) == (
+        Outcome.FAIL,
+        "a/driver",
+        Kind.SAFETY,
+    )
+    assert f"{how} when it was asked to end; its last words: an agent failed" in finding.text
+
+
+def test_an_archive_that_breaks_when_it_is_asked_to_end_is_a_failure(run):
+    run.manifest.processes.append(ProcessExit("b/archive", "archive", 1, True, "", ""))
+    assert only(look(run)).about == "b/archive"
+
+
+def test_an_archive_that_gave_up_just_before_it_was_asked_is_excused_by_that(run):
+    run.manifest.processes.append(ProcessExit("b/archive", "archive", 124, True, "", ""))
+    finding = only(look(run))
+    assert (finding.outcome, finding.kind, finding.conclusive) == (
+        Outcome.FAIL,
+        Kind.TIMEOUT,
+        False,
+    )
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_archive_whose_files_could_not_be_kept_is_no_word_about_it(run, asked):
+    run.manifest.processes.append(ProcessExit("b/archive", "archive", 125, asked, "", ""))
+    assert only(look(run)).outcome is Outcome.HARNESS
+
+
+def test_a_workload_that_was_asked_to_end_may_say_so(run):
+    run.manifest.processes[PUBLISHER].asked = True
+    run.manifest.processes[PUBLISHER].exit_code = 143
+    assert only(look(run)).outcome is Outcome.PASS
+
+
+def test_who_is_killed_on_order_does_not_break(run):
+    run.manifest.processes[DRIVER].exit_code = -9
+    kill_a_driver(run, "a")
+    assert only(look(run)).outcome is Outcome.PASS
+
+
+def test_an_order_excuses_nobody_else(run):
+    run.manifest.processes[DRIVER].exit_code = -9
+    kill_a_driver(run, "b")
+    assert only(look(run)).about == "a/driver"
+
+
+@pytest.mark.parametrize("index", [DRIVER, SUBSCRIBER])
+def test_who_does_not_end_when_it_is_asked_to_fails_and_excuses_nobody(run, index):
+    late = run.manifest.processes[index]
+    late.asked, late.exit_code, late.late_s = True, -9, 60.0
+    finding = only(look(run))
+    assert (finding.outcome, finding.about, finding.kind) == (
+        Outcome.FAIL,
+        late.name,
+        Kind.LIVENESS,
+    )
+    assert "did not end within 60 s of being asked" in finding.text
+    verdict = judge(run.path)
+    assert verdict.outcome is Outcome.FAIL
+    assert next(each for each in verdict.gates if each.name == "manifest_complete").outcome is (
+        Outcome.PASS
+    )
+
+
+@pytest.mark.parametrize("code", [3, 120])
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_workload_that_failed_by_itself_is_no_word_about_the_subject(run, code, asked):
+    # The disk was full: it could not write what it was given, and the publisher waited in vain.
+    reader, publisher = run.manifest.processes[SUBSCRIBER], run.manifest.processes[PUBLISHER]
+    reader.exit_code, reader.asked, reader.last_log_line = code, asked, f"subscriber: {DISK}"
+    publisher.exit_code = 124
+    run.manifest.complete, run.manifest.stopped = False, "b/subscriber-one ended"
+    run.messages = run.messages[:50]
+    path = run.write()
+    document = run.folder.host("b").subscriber(TRAFFIC).document
+    document.write_text(document.read_text().replace('"error": null', f'"error": "{DISK}"'))
+    verdict = judge(path)
+    assert verdict.outcome is Outcome.HARNESS, verdict.reason
+    assert verdict.reason == (
+        f"manifest_complete: b/subscriber-one failed by itself: subscriber: {DISK}"
+    )
+
+
+def test_what_a_driver_ends_with_is_always_its_own(run):
+    run.manifest.processes[DRIVER].exit_code = 3
+    assert judge(run.write()).outcome is Outcome.FAIL

@@ -1,0 +1,135 @@
+"""What a run left behind, read again: a file that was cut off is no fault of the subject."""
+
+import json
+
+import pytest
+
+from tests.unit.harness.verdict.made_run import TRAFFIC, MadeRun, make_run
+from windtunnel.harness.artifact.host.counter_sample import COUNTER_SAMPLE
+from windtunnel.harness.artifact.host.delivery import DELIVERY
+from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN
+from windtunnel.harness.artifact.middlebox.decision import DECISION
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import verdict_of
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    made = make_run(tmp_path)
+    made.write()
+    return made
+
+
+def cut(path, byte_count: int) -> None:
+    path.write_bytes(path.read_bytes()[:-byte_count])
+
+
+def files(run):
+    return run.folder.host("b").subscriber(TRAFFIC)
+
+
+def is_damaged(found) -> bool:
+    return isinstance(found, Missing) and found.damaged
+
+
+def delivered(run):
+    return Evidence(run.path).delivered(run.traffic)
+
+
+def ends(run, *exit_codes: int | None, names=("b/subscriber-one", "b/subscriber-one#2")) -> None:
+    """Let the subscriber, and its successor, have ended so."""
+    path = run.folder.manifest
+    document = json.loads(path.read_text())
+    plain = next(each for each in document["processes"] if each["role"] == "subscriber")
+    document["processes"] = [
+        *(each for each in document["processes"] if each["role"] != "subscriber"),
+        *(
+            {**plain, "name": name, "exit_code": code}
+            for name, code in zip(names, exit_codes, strict=False)
+        ),
+    ]
+    path.write_text(json.dumps(document))
+
+
+def test_a_whole_folder_is_read(run):
+    evidence = Evidence(run.path)
+    for found in (
+        evidence.delivered(run.traffic), evidence.frames_seen(run.traffic), evidence.counted("a"),
+        evidence.decisions,
+    ):  # fmt: skip
+        assert not isinstance(found, Missing)
+
+
+@pytest.mark.parametrize("byte_count", [1, DELIVERY.itemsize - 1, DELIVERY.itemsize])
+def test_an_index_that_was_cut_off_is_damaged(run, byte_count):
+    cut(files(run).index, byte_count)
+    found = delivered(run)
+    assert is_damaged(found)
+    assert found.what == "hosts/b/subscriber-one.index.bin"
+
+
+@pytest.mark.parametrize("byte_count", [1, 5000])
+def test_messages_that_were_cut_off_are_damaged(run, byte_count):
+    cut(files(run).messages, byte_count)
+    assert is_damaged(delivered(run))
+
+
+def test_messages_that_no_index_tells_of_are_damaged(run):
+    with files(run).messages.open("ab") as file:
+        file.write(b"more")
+    assert is_damaged(delivered(run))
+
+
+@pytest.mark.parametrize(
+    ("path", "itemsize", "read"),
+    [
+        ("hosts/b/subscriber-one.frames.bin", FRAME_SEEN.itemsize, "frames_seen"),
+        ("hosts/a/counters.bin", COUNTER_SAMPLE.itemsize, "counted"),
+        ("decisions.bin", DECISION.itemsize, "decisions"),
+    ],
+)
+def test_records_that_end_inside_one_are_damaged(run, path, itemsize, read):
+    cut(run.path / path, itemsize // 2)
+    evidence = Evidence(run.path)
+    found = {
+        "frames_seen": lambda: evidence.frames_seen(run.traffic),
+        "counted": lambda: evidence.counted("a"),
+        "decisions": lambda: evidence.decisions,
+    }[read]()
+    assert is_damaged(found)
+    assert (found.what, "ends inside a record" in found.why) == (path, True)
+
+
+@pytest.mark.parametrize("exit_codes", [(-9,), (137,), (None,), (-11,), (-9, 0), (0, -9)], ids=str)
+def test_who_was_killed_may_have_torn_its_files_and_left_an_older_document(run, exit_codes):
+    ends(run, *exit_codes)
+    cut(files(run).index, DELIVERY.itemsize + 3)
+    cut(files(run).frames, 3)
+    found = delivered(run)
+    assert not isinstance(found, Missing)
+    assert len(found.deliveries) == len(run.messages) - 2
+    assert not isinstance(Evidence(run.path).frames_seen(run.traffic), Missing)
+
+
+@pytest.mark.parametrize("exit_codes", [(0,), (143,), (124,), (1,)], ids=str)
+def test_who_was_not_killed_wrote_its_files_to_their_end(run, exit_codes):
+    ends(run, *exit_codes)
+    assert not isinstance(delivered(run), Missing)
+    cut(files(run).index, DELIVERY.itemsize)
+    assert is_damaged(delivered(run))
+
+
+@pytest.mark.parametrize(
+    ("path", "byte_count"),
+    [
+        ("hosts/b/subscriber-one.index.bin", 500),
+        ("hosts/b/subscriber-one.frames.bin", 503),
+        ("hosts/b/counters.bin", 2001),
+    ],
+)
+def test_a_bundle_that_was_cut_off_in_copying_is_never_the_subjects_failure(run, path, byte_count):
+    assert verdict_of(Evidence(run.path)).outcome is Outcome.PASS
+    cut(run.path / path, byte_count)
+    assert verdict_of(Evidence(run.path)).outcome is Outcome.HARNESS

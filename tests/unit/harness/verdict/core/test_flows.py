@@ -1,0 +1,83 @@
+"""Streams with several readers: who is asked about, what it is called, what cannot be told."""
+
+import pytest
+
+from tests.unit.harness.verdict.made_run import make_run
+from windtunnel.harness.scenario.resolved.case import CheckCase, HostCase, LinkCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import verdict_of
+
+
+@pytest.fixture
+def run(tmp_path):
+    return make_run(tmp_path)
+
+
+def change(run, expect, **traffic):
+    """The made run with checks and other traffic, and a third host that left nothing."""
+    checks = tuple(CheckCase(name=name, arguments=arguments) for name, arguments in expect)
+    stream = run.case.traffic[0].model_copy(update=traffic)
+    run.case = run.case.model_copy(update={"expect": checks, "traffic": (stream,)})
+
+
+def found(run, name):
+    return [each for each in verdict_of(Evidence(run.write())).checks if each.name == name]
+
+
+def three_hosts(run, expect, **traffic):
+    change(run, expect, to_hosts=("b", "c"), **traffic)
+    links = tuple(LinkCase(between=("a", each)) for each in ("b", "c"))
+    far = HostCase(name="c", address="10.64.2.10")
+    run.case = run.case.model_copy(update={"hosts": (*run.case.hosts, far), "links": links})
+
+
+def test_each_reader_is_judged_and_named(run):
+    three_hosts(run, [("delivered_once", {})])
+    here, there = found(run, "delivered_once")
+    assert (here.about, here.outcome) == ("one at b", Outcome.PASS)
+    assert (there.about, there.outcome) == ("one at c", Outcome.INCONCLUSIVE)
+    assert there.evidence == ("hosts/c/subscriber-one.index.bin",)
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"), [("b", ["one at b"]), (["c", "b"], ["one at b", "one at c"])]
+)
+def test_a_check_may_be_about_some_readers(run, to, expected):
+    three_hosts(run, [("delivered_once", {"to": to})])
+    assert [each.about for each in found(run, "delivered_once")] == expected
+
+
+def test_nobody_to_ask_about_is_our_own_defect(run):
+    three_hosts(run, [("delivered_once", {"to": "d"})])
+    (finding,) = found(run, "delivered_once")
+    assert finding.outcome is Outcome.HARNESS
+
+
+def test_who_may_be_cut_off_is_asked_about_by_name_only(run):
+    three_hosts(run, [("delivered_once", {}), ("delivered_unbroken", {"to": "c"})], partial=("c",))
+    assert [each.about for each in found(run, "delivered_once")] == ["one at b"]
+    assert [each.about for each in found(run, "delivered_unbroken")] == ["one at c"]
+
+
+def test_the_pace_of_a_group_cannot_be_told(run):
+    change(run, [("naks_paced", {})], channel="aeron:udp?control-mode=dynamic|control=a:1")
+    (finding,) = found(run, "naks_paced")
+    assert (finding.outcome, "by chance" in finding.text) == (Outcome.INCONCLUSIVE, True)
+
+
+def test_what_is_sent_to_each_by_itself_is_not_counted(run):
+    change(
+        run,
+        [("counters_agree_with_packets", {})],
+        channel="aeron:udp?control-mode=dynamic|control=a:1",
+    )
+    sender, reader = found(run, "counters_agree_with_packets")
+    assert (sender.about, sender.outcome) == ("a", Outcome.INCONCLUSIVE)
+    assert (reader.about, reader.outcome) == ("b", Outcome.PASS)
+
+
+def test_naks_to_several_publishers_are_not_told_apart(run):
+    change(run, [("naks_and_retransmits_agree", {})], from_hosts=("a", "c"))
+    (finding,) = found(run, "naks_and_retransmits_agree")
+    assert finding.outcome is Outcome.INCONCLUSIVE

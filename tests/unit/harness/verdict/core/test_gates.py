@@ -1,0 +1,294 @@
+"""Gates: each is shown open, shut by the smallest thing, and shut when it cannot look."""
+
+import itertools
+import struct
+
+import pytest
+
+from tests.unit.harness.verdict.made_run import A_TO_B, B_TO_A, MadeRun, make_run
+from windtunnel.harness.artifact.host.host_facts import CaptureFacts
+from windtunnel.harness.artifact.middlebox.decision import read_decisions
+from windtunnel.harness.artifact.middlebox.ledger import FrameAccount
+from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.scenario.resolved.case import LinkCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.gates.ledger_gates import faults_happened, ledger_balanced
+from windtunnel.harness.verdict.gates.run_gates import (
+    both_sides_talked,
+    captures_complete,
+    manifest_complete,
+    sockets_dropped_nothing,
+)
+from windtunnel.harness.verdict.registry import GATES
+
+INCONCLUSIVE, HARNESS, PASS = Outcome.INCONCLUSIVE, Outcome.HARNESS, Outcome.PASS
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def look(gate, run):
+    return gate(Evidence(run.write()))
+
+
+def shut(findings):
+    """The one finding that is no pass."""
+    (found,) = [finding for finding in findings if finding.outcome is not PASS]
+    return found
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_every_gate_is_open_after_a_sound_run(run, name):
+    findings = look(GATES[name], run)
+    assert findings
+    assert {finding.outcome for finding in findings} == {PASS}
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_no_gate_is_open_on_an_empty_folder(tmp_path, name):
+    findings = GATES[name](Evidence(tmp_path))
+    assert findings
+    assert {finding.outcome for finding in findings} == {INCONCLUSIVE}
+
+
+def test_an_error_of_the_harness_shuts(run):
+    run.manifest.errors = ["the relay died", "and more"]
+    finding = shut(look(manifest_complete, run))
+    assert finding.outcome is HARNESS
+    assert "the relay died (and 1 more)" in finding.text
+
+
+def test_a_run_that_was_cut_off_shuts(run):
+    run.manifest.complete = False
+    assert shut(look(manifest_complete, run)).outcome is INCONCLUSIVE
+
+
+def test_another_payload_shuts(run):
+    path = run.write()
+    run.folder.payload.write_bytes(b"another")
+    assert shut(manifest_complete(Evidence(path))).outcome is HARNESS
+
+
+@pytest.mark.parametrize("host", ["a", "b"])
+def test_a_capture_that_lost_packets_shuts(run, host):
+    path = run.write()
+    count = len(run.packets[host])
+    CaptureFacts(count, 1).write(run.folder.capture_statistics(host))
+    finding = shut(captures_complete(Evidence(path)))
+    assert (finding.outcome, finding.about) == (INCONCLUSIVE, host)
+    assert "1 packets dropped by the kernel" in finding.text
+
+
+def test_a_capture_without_some_of_its_packets_shuts(run):
+    path = run.write()
+    CaptureFacts(len(run.packets["a"]) + 1, 0).write(run.folder.capture_statistics("a"))
+    assert "seen by the tool but not in the file" in shut(captures_complete(Evidence(path))).text
+
+
+def set_back(file, fall_ns, *, same_direction):
+    """Stamp a packet earlier than one before it that went the same, or the other, way."""
+    content = bytearray(file.read_bytes())
+    at, records = 24, []
+    while at < len(content):
+        seconds, fraction, length = struct.unpack_from("<III", content, at)
+        source = bytes(content[at + 16 + 26 : at + 16 + 30])
+        records.append((at, seconds * 10**9 + fraction, source))
+        at += 16 + length
+    before, after = next(
+        (earlier, later)
+        for earlier, later in itertools.pairwise(records)
+        if (earlier[2] == later[2]) is same_direction
+    )
+    struct.pack_into("<II", content, after[0], *divmod(before[1] - fall_ns, 10**9))
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(("fall_ns", "shut"), [(900_000, False), (1_000_001, True)])
+def test_a_clock_that_was_set_back_shuts(run, fall_ns, shut):
+    path = run.write()
+    set_back(run.folder.capture("b"), fall_ns, same_direction=True)
+    findings = captures_complete(Evidence(path))
+    assert [each.outcome for each in findings] == [PASS, INCONCLUSIVE if shut else PASS]
+    if shut:
+        assert "1000001 ns that the clock was set back" in findings[1].text
+
+
+def test_a_packet_that_waited_behind_others_is_no_clock_set_back(run):
+    # What arrives is stamped before it waits for its turn, what leaves as it leaves.
+    path = run.write()
+    set_back(run.folder.capture("b"), 7_000_000, same_direction=False)
+    assert [each.outcome for each in captures_complete(Evidence(path))] == [PASS, PASS]
+
+
+def test_a_torn_capture_shuts(run):
+    path = run.write()
+    file = run.folder.capture("b")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert "torn" in shut(captures_complete(Evidence(path))).text
+
+
+def test_a_capture_that_is_none_shuts(run):
+    path = run.write()
+    run.folder.capture("b").write_bytes(b"\x00" * 64)
+    finding = shut(captures_complete(Evidence(path)))
+    assert finding.outcome is HARNESS
+    assert "not a pcap file" in finding.text
+
+
+@pytest.mark.parametrize("link", [A_TO_B, B_TO_A])
+@pytest.mark.parametrize(
+    ("name", "outcome", "what"),
+    [
+        ("kernel_drops", HARNESS, "1 packets dropped by the kernel"),
+        ("send_failures", HARNESS, "1 packets that the relay could not send"),
+        ("datagrams_held_at_end", HARNESS, "1 datagrams still held"),
+        ("datagrams_in", HARNESS, "1 datagrams unaccounted for"),
+        ("datagrams_dropped", HARNESS, "-1 datagrams unaccounted for"),
+    ],
+)
+def test_a_ledger_that_does_not_add_up_shuts(run, link, name, outcome, what):
+    account = run.links[link]
+    setattr(account, name, getattr(account, name) + 1)
+    finding = shut(look(ledger_balanced, run))
+    assert (finding.outcome, finding.about) == (outcome, link)
+    assert what in finding.text
+
+
+@pytest.mark.parametrize("name", ["received", "sent", "dropped", "duplicated"])
+def test_a_frame_class_that_does_not_add_up_shuts(run, name):
+    frames = run.links[A_TO_B].frames["DATA"]
+    setattr(frames, name, getattr(frames, name) + 1)
+    finding = shut(look(ledger_balanced, run))
+    assert finding.outcome is HARNESS
+    assert "DATA frames unaccounted for" in finding.text
+
+
+def test_a_frame_class_that_nobody_knows_shuts(run):
+    run.links[A_TO_B].frames["GHOST"] = FrameAccount()
+    assert "GHOST is not known" in shut(look(ledger_balanced, run)).text
+
+
+@pytest.mark.parametrize(("host", "way"), [("a", "in"), ("b", "out")])
+def test_a_datagram_that_only_one_side_knows_shuts(run, host, way):
+    packet = next(
+        packet for packet in run.packets[host] if packet.kind == "DATA" and packet.source == "a"
+    )
+    run.packets[host].remove(packet)
+    finding = shut(look(ledger_balanced, run))
+    assert (finding.outcome, finding.about) == (INCONCLUSIVE, A_TO_B)
+    count = run.links[A_TO_B].datagrams_in if way == "in" else run.links[A_TO_B].datagrams_out
+    assert finding.text == (
+        f"datagrams: the ledger has {count} {way}, the capture at {host} has {count - 1}"
+    )
+
+
+def test_a_frame_that_changed_its_kind_on_the_way_shuts(run):
+    packet = next(packet for packet in run.packets["b"] if packet.kind == "DATA")
+    changed = bytearray(packet.payload)
+    changed[4] = 1
+    packet.payload = bytes(changed)
+    finding = shut(look(ledger_balanced, run))
+    assert "DATA frames: the ledger has" in finding.text
+
+
+def test_a_ledger_without_a_link_shuts(run):
+    del run.links[B_TO_A]
+    assert "has no link b->a" in shut(look(ledger_balanced, run)).text
+
+
+def test_full_sockets_of_a_reliable_stream_are_only_reported(run):
+    run.rcvbuf_errors["b"] = 4
+    findings = look(sockets_dropped_nothing, run)
+    assert [finding.outcome for finding in findings] == [PASS, PASS]
+    assert "4 datagrams dropped by full sockets: reported only" in findings[1].text
+
+
+def test_full_sockets_of_an_unreliable_stream_shut(tmp_path):
+    run = make_run(tmp_path, reliable=False)
+    run.rcvbuf_errors["b"] = 1
+    finding = shut(look(sockets_dropped_nothing, run))
+    assert (finding.outcome, finding.about) == (INCONCLUSIVE, "b")
+
+
+@pytest.mark.parametrize(
+    ("host", "kind", "what"),
+    [
+        ("b", "SETUP", "no SETUP of stream 1001 reached the subscriber's host"),
+        ("b", "DATA", "no DATA of stream 1001 reached the subscriber's host"),
+        ("a", "SM", "no SM of stream 1001 reached the publisher's host"),
+    ],
+)
+def test_a_side_that_never_spoke_shuts(run, host, kind, what):
+    run.packets[host] = [packet for packet in run.packets[host] if packet.kind != kind]
+    finding = shut(look(both_sides_talked, run))
+    assert (finding.outcome, finding.text) == (INCONCLUSIVE, what)
+    assert not finding.excuses
+
+
+@pytest.mark.parametrize("kinds", [("SM", "NAK"), ("SETUP", "DATA", "PAD", "HEARTBEAT")])
+def test_silence_of_a_host_from_which_nothing_left_excuses(run, kinds):
+    for host in ("a", "b"):
+        run.packets[host] = [each for each in run.packets[host] if each.kind not in kinds]
+    finding = shut(look(both_sides_talked, run))
+    assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
+
+
+def test_a_rule_that_never_hit_shuts(run):
+    run.decisions.clear()
+    finding = shut(look(faults_happened, run))
+    assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
+    assert "0 were hit, chance allows 16 to" in finding.text
+
+
+def test_a_rule_that_hit_too_often_shuts(run):
+    run.decisions *= 3
+    assert "90 were hit" in shut(look(faults_happened, run)).text
+
+
+def test_a_rule_with_too_few_frames_shuts_but_excuses_nothing(run):
+    fault = run.case.faults[0].model_copy(update={"frame_types": ("NAK",), "links": (B_TO_A,)})
+    run.case = run.case.model_copy(update={"faults": (fault,)})
+    finding = shut(look(faults_happened, run))
+    assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, False)
+    assert "of 30 frames: too few to tell, it takes 66" in finding.text
+
+
+def test_a_decision_of_another_action_than_ordered_shuts(run):
+    row = list(run.decisions[0])
+    row[2] = 2
+    run.decisions[0] = tuple(row)
+    assert shut(look(faults_happened, run)).outcome is HARNESS
+
+
+def test_a_decision_of_a_rule_that_does_not_exist_shuts(run):
+    row = list(run.decisions[0])
+    row[1] = 9
+    run.decisions[0] = tuple(row)
+    assert shut(look(faults_happened, run)).outcome is HARNESS
+
+
+def test_frames_that_an_earlier_rule_took_are_not_asked_of_a_later_one(run):
+    first = run.case.faults[0]
+    later = first.model_copy(update={"id": "later", "share_ppb": 110_000_000})
+    run.case = run.case.model_copy(update={"faults": (first, later)})
+    for index in range(0, 150, 5):
+        run.decide(index + 1, 1, rule=1)
+    findings = look(faults_happened, run)
+    data = run.links[A_TO_B].frames["DATA"].received
+    assert [finding.facts["eligible"] for finding in findings] == [data, data - 30]
+
+
+def test_a_frame_that_a_replay_awaits_in_vain_is_on_the_link_that_the_case_names(run):
+    links = tuple(LinkCase(between=each) for each in (("a", "c"), ("a", "b")))
+    run.case = run.case.model_copy(update={"replays": "first", "links": links})
+    path = run.write()
+    ordered = read_decisions(run.folder.decisions)
+    ordered["link"] = 2
+    write_records(run.folder.replayed, ordered)
+    write_records(run.folder.decisions, ordered[:0])
+    (finding,) = faults_happened(Evidence(path))
+    assert finding.outcome is INCONCLUSIVE
+    assert "first DATA of stream 1001 on a->b at position" in finding.text

@@ -1,0 +1,198 @@
+"""The gate on the weather: open when it was as asked, shut by the smallest thing that was not."""
+
+import random
+
+import pytest
+
+from tests.unit.harness.verdict.made_run import A_TO_B, make_run
+from windtunnel.harness.artifact.middlebox.impairment_account import WeatherAccount
+from windtunnel.harness.artifact.middlebox.netem import NetemAccount, NetemLink
+from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.gates.impairment_gates import (
+    loss_interval,
+    loss_trials,
+    weather_applied,
+)
+from windtunnel.harness.verdict.gates.ledger_gates import ledger_balanced
+
+INCONCLUSIVE, HARNESS, PASS = Outcome.INCONCLUSIVE, Outcome.HARNESS, Outcome.PASS
+LOSS = LossCase(model="iid", shares_ppb=(100_000_000,))
+BURSTS = LossCase(model="gilbert-elliott", shares_ppb=(10**7, 2 * 10**8, 10**9, 0))
+OPTIONS = {"limit": 10_000, "loss-random": {"loss": 0.1, "correlation": 0}, "ecn": False, "gap": 0}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run in which nothing was lost, and which says that a tenth should have been."""
+    made = make_run(tmp_path, drops=False)
+    weather = (WeatherCase(link="a->b", loss=LOSS),)
+    made.case = made.case.model_copy(update={"weather": weather, "faults": ()})
+    return made
+
+
+def by_relay(run, **account):
+    sent = run.links[A_TO_B].datagrams_out
+    run.links[A_TO_B].weather = WeatherAccount(received=sent, sent=sent, **account)
+    return run
+
+
+def by_netem(run, dropped, packets=None):
+    run.case = run.case.model_copy(update={"backend": "netem"})
+    sent = run.links[A_TO_B].datagrams_out
+    left = sent if packets is None else packets
+    link = NetemLink("to-b", ["limit"], OPTIONS, packets=left, dropped=dropped)
+    NetemAccount({A_TO_B: link}).write(run.folder.netem)
+    return run
+
+
+def look(run, gate=weather_applied):
+    return gate(Evidence(run.write()))
+
+
+def lose(run, count):
+    """Take some of the DATA that b captured away again, as netem would have."""
+    packets = run.packets["b"]
+    gone = [packet for packet in packets if packet.kind == "DATA"][:count]
+    run.packets["b"] = [packet for packet in packets if packet not in gone]
+
+
+def test_no_weather_is_no_condition(tmp_path):
+    (found,) = look(make_run(tmp_path))
+    assert found.outcome is PASS
+    assert "orders no weather" in found.text
+
+
+def test_a_relay_that_knows_of_no_weather_is_broken(run):
+    (found,) = look(run)
+    assert found.outcome is HARNESS
+
+
+def test_as_many_as_chance_allows(run):
+    sent = run.links[A_TO_B].datagrams_out
+    low, high = loss_interval(LOSS, sent)
+    for lost, outcome in ((low, PASS), (high, PASS), (high + 1, INCONCLUSIVE), (0, INCONCLUSIVE)):
+        (found,) = look(by_relay(run, lost=lost))
+        assert found.outcome is outcome, found.text
+        assert found.facts == {"hits": lost, "eligible": sent}
+
+
+def test_too_few_packets_say_nothing_and_excuse_nothing(run):
+    rare = LossCase(model="iid", shares_ppb=(10_000,))
+    run.case = run.case.model_copy(update={"weather": (WeatherCase(link="a->b", loss=rare),)})
+    (found,) = look(by_relay(run))
+    assert found.outcome is INCONCLUSIVE
+    assert "too few to tell" in found.text
+    assert not found.excuses
+
+
+def test_netem_must_have_been_set_as_asked(run):
+    by_netem(run, 0)
+    other = {**OPTIONS, "loss-random": {"loss": 0.2, "correlation": 0}}
+    NetemAccount({A_TO_B: NetemLink("to-b", [], other)}).write(run.folder.netem)
+    (found,) = look(run)
+    assert found.outcome is HARNESS
+    assert "asked for 0.1, the kernel has 0.2" in found.text
+
+
+def test_netems_account_must_be_there(run):
+    run.case = run.case.model_copy(update={"backend": "netem"})
+    (found,) = look(run)
+    assert found.outcome is INCONCLUSIVE
+
+
+def test_what_vanished_must_have_been_dropped_by_netem(run):
+    sent = run.links[A_TO_B].datagrams_out
+    lost = sent // 10
+    lose(run, lost)
+    (found,) = look(by_netem(run, lost, packets=sent - lost))
+    assert found.outcome is PASS, found.text
+    (found,) = look(by_netem(run, lost - 1, packets=sent - lost))
+    assert found.outcome is INCONCLUSIVE
+    assert "went into netem" in found.text
+
+
+def test_packets_still_inside_at_the_end_are_told(run):
+    by_netem(run, 0)
+    account = NetemAccount.read(run.folder.netem)
+    account.links[A_TO_B].waiting = 3
+    account.write(run.folder.netem)
+    (found,) = look(run)
+    assert "3 packets were still inside" in found.text
+
+
+def test_the_ledger_balances_with_what_the_weather_took(run):
+    sent = run.links[A_TO_B].datagrams_out
+    lose(run, 5)
+    account = WeatherAccount(received=sent, lost=5, sent=sent - 5, frames_lost={"DATA": 5})
+    run.links[A_TO_B].weather = account
+    assert {found.outcome for found in look(run, ledger_balanced)} == {PASS}
+    account.frames_lost = {"DATA": 4, "SETUP": 1}
+    outcomes = {found.about: found.outcome for found in look(run, ledger_balanced)}
+    assert outcomes[A_TO_B] is INCONCLUSIVE
+    account.lost = 4
+    found = next(each for each in look(run, ledger_balanced) if each.about == A_TO_B)
+    assert found.outcome is HARNESS
+
+
+def test_netems_part_is_not_the_ledgers(run):
+    sent = run.links[A_TO_B].datagrams_out
+    lose(run, 5)
+    by_netem(run, 5, packets=sent - 5)
+    assert {found.outcome for found in look(run, ledger_balanced)} == {PASS}
+
+
+def test_bursts_allow_more_than_losses_by_themselves():
+    alone = LossCase(model="iid", shares_ppb=(round(BURSTS.rate * 10**9),))
+    (low, high), (least, most) = loss_interval(alone, 10_000), loss_interval(BURSTS, 10_000)
+    assert least < low < high < most
+    assert loss_trials(BURSTS) > loss_trials(alone)
+
+
+def reorders(run, gap, sent, reordered, others=0, **account):
+    weather = WeatherCase(link="a->b", delay_ns=10**6, reorder_ppb=10**8, reorder_gap=gap)
+    run.case = run.case.model_copy(update={"weather": (weather,)})
+    link = run.links[A_TO_B]
+    link.weather = WeatherAccount(received=sent, sent=sent, reordered=reordered, **account)
+    link.datagrams_out, link.other_in = sent, others
+    (found,) = look(run)
+    return found.outcome
+
+
+@pytest.mark.parametrize("gap", [1, 4])
+def test_what_the_relay_reordered_is_bound_by_its_share(run, gap):
+    """With a gap each of those that overtook keeps so many behind it from trying."""
+    sent = 3000
+    expected = round(sent / (gap - 1 + 10))
+    for reordered, outcome in (
+        (expected, PASS), (0, INCONCLUSIVE), (expected // 2, INCONCLUSIVE),
+        (2 * expected, INCONCLUSIVE), (sent, INCONCLUSIVE),
+    ):  # fmt: skip
+        assert reorders(run, gap, sent, reordered) is outcome, reordered
+
+
+@pytest.mark.parametrize("gap", [1, 3, 20])
+def test_sound_reordering_is_never_called_wrong(run, gap):
+    chance = random.Random(gap)
+    for _ in range(60):
+        sent, since, reordered = chance.randrange(1, 900), 0, 0
+        for _ in range(sent):
+            if since >= gap - 1 and chance.random() < 0.1:
+                since, reordered = 0, reordered + 1
+            else:
+                since += 1
+        assert reorders(run, gap, sent, reordered) is PASS, (sent, reordered)
+
+
+def test_packets_of_others_may_have_been_reordered_too(run):
+    assert reorders(run, 1, 10, 10) is INCONCLUSIVE
+    assert reorders(run, 1, 10, 10, others=100) is PASS
+    assert reorders(run, 1, 10, 10, no_room=100) is PASS
+
+
+def test_of_a_delay_alone_nothing_is_counted(run):
+    weather = WeatherCase(link="a->b", delay_ns=10**6)
+    run.case = run.case.model_copy(update={"weather": (weather,)})
+    (found,) = look(by_relay(run))
+    assert (found.outcome, "nothing of it can be counted" in found.text) == (PASS, True)

@@ -1,0 +1,72 @@
+"""What chance allows, against sums of exact fractions."""
+
+from fractions import Fraction
+from math import comb
+
+import pytest
+
+from windtunnel.harness.verdict.statistics.binomial import interval, least_trials, rate_interval
+
+
+def exact_interval(trials, share, confidence):
+    """By definition: the shortest cuts of both tails."""
+    tail = (1 - confidence) / 2
+    chances = [comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(trials + 1)]
+    low = next(k for k in range(trials + 1) if sum(chances[: k + 1]) > tail)
+    high = next(k for k in range(trials, -1, -1) if sum(chances[k:]) > tail)
+    return low, high
+
+
+@pytest.mark.parametrize("trials", [1, 2, 17, 100, 299])
+@pytest.mark.parametrize(
+    "share", [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)]
+)
+def test_the_interval_is_the_exact_one(trials, share):
+    exact = exact_interval(trials, share, Fraction(999, 1000))
+    assert interval(trials, float(share), 0.999) == exact
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, (0, 0)), (1.0, (50, 50))])
+def test_certainty_leaves_no_room(share, expected):
+    assert interval(50, share, 0.999) == expected
+
+
+def test_no_trials_allow_no_event():
+    assert interval(0, 0.5, 0.999) == (0, 0)
+
+
+def test_large_counts_stay_near_their_mean():
+    low, high = interval(1_000_000, 0.02, 0.999)
+    assert 19_500 < low < 20_000 < high < 20_500
+
+
+@pytest.mark.parametrize("share", [0.01, 0.02, 0.5])
+def test_the_least_trials_make_one_event_sure_enough(share):
+    trials = least_trials(share, 0.999)
+    assert (1 - share) ** trials <= 0.001 < (1 - share) ** (trials - 1)
+    assert least_trials(1.0, 0.999) == 1
+
+
+@pytest.mark.parametrize(
+    ("events", "trials", "low", "high"),
+    [(0, 10, 0.0, 0.30850), (1, 10, 0.00253, 0.44502), (5, 100, 0.01643, 0.11283)],
+)
+def test_a_rate_lies_within_the_published_interval(events, trials, low, high):
+    assert rate_interval(events, trials, 0.95) == pytest.approx((low, high), abs=5e-6)
+
+
+@pytest.mark.parametrize(("events", "trials"), [(0, 1), (3, 17), (16, 17), (17, 17), (40, 299)])
+def test_at_each_end_so_extreme_a_count_is_a_matter_of_half_the_rest(events, trials):
+    low, high = rate_interval(events, trials, 0.95)
+
+    def chance(counts, rate):
+        return sum(comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in counts)
+
+    assert low == 0 or chance(range(events, trials + 1), low) == pytest.approx(0.025)
+    assert high == 1 or chance(range(events + 1), high) == pytest.approx(0.025)
+    mirrored = rate_interval(trials - events, trials, 0.95)
+    assert (1 - high, 1 - low) == pytest.approx(mirrored)
+
+
+def test_nothing_tried_is_nothing_known():
+    assert rate_interval(0, 0, 0.95) == (0.0, 1.0)

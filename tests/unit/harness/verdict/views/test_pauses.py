@@ -1,0 +1,121 @@
+"""Ordered pauses: the time for which nothing is owed, and the events that really came."""
+
+import numpy as np
+import pytest
+
+from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks import messages, wait
+from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, make_run
+from windtunnel.harness.artifact.host.host_event import HappenedEvent, write_happened
+from windtunnel.harness.scenario.schema.host_event import EventCase
+from windtunnel.harness.verdict.checks.flow_control.status_message_checks import (
+    status_messages_on_time,
+)
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.gates.event_gates import events_happened
+from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
+
+ORDERED = EventCase(
+    id="freeze", host="b", process="driver", trigger="delivered", at=1, action="pause",
+    lasts_ns=300 * STEP_NS,
+)  # fmt: skip
+
+
+def numbers(*values):
+    return np.array(values, dtype=np.int64)
+
+
+PAUSES = Pauses(numbers(100, 300), numbers(150, 350))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "still"),
+    [(0, 50, 0), (0, 100, 0), (0, 120, 20), (110, 120, 10), (120, 320, 50), (0, 999, 100)],
+)
+def test_how_long_somebody_stood_still(start, end, still):
+    assert PAUSES.within_ns(numbers(start), numbers(end)).tolist() == [still]
+
+
+@pytest.mark.parametrize(
+    ("start", "due"),
+    [(0, 80), (20, 100), (30, 160), (120, 230), (200, 280), (230, 360), (400, 480)],
+)
+def test_what_is_owed_runs_on_from_where_it_stood_still(start, due):
+    assert PAUSES.due_ns(numbers(start), 80).tolist() == [due]
+
+
+@pytest.fixture
+def run(tmp_path) -> MadeRun:
+    return make_run(tmp_path)
+
+
+def happen(run, *events):
+    path = run.write()
+    run.case.model_copy(update={"events": (ORDERED,)}).write(run.folder.case)
+    write_happened(run.folder.host_events, list(events))
+    return Evidence(path)
+
+
+def pause(began_ns, ended_ns, **changed):
+    values = {"id": "freeze", "host": "b", "action": "pause", "processes": ["driver"]}
+    return HappenedEvent(**{**values, **changed}, began_ns=began_ns, ended_ns=ended_ns)
+
+
+def test_only_the_drivers_pauses_on_that_host_count(run):
+    found = pauses_of(
+        happen(
+            run,
+            pause(400, 450),
+            pause(100, 200),
+            pause(150, 250),
+            pause(500, 600, host="a"),
+            pause(700, 800, processes=["subscriber"]),
+            pause(900, 0),
+        ),
+        "b",
+    )
+    assert (found.starts_ns.tolist(), found.ends_ns.tolist()) == ([100, 400], [250, 450])
+
+
+def test_silence_is_no_fault_while_the_driver_is_paused(run):
+    last = messages(run)[5]
+    wait(run, last.time_ns, 500 * STEP_NS)
+    assert status_messages_on_time(Evidence(run.write()), run.traffic).outcome is Outcome.FAIL
+    begun = last.time_ns + STEP_NS
+    evidence = happen(run, pause(begun, begun + 300 * STEP_NS))
+    assert status_messages_on_time(evidence, run.traffic).outcome is Outcome.PASS
+    evidence = happen(run, pause(begun, begun + 150 * STEP_NS))
+    assert status_messages_on_time(evidence, run.traffic).outcome is Outcome.FAIL
+    evidence = happen(run, pause(begun, begun + 300 * STEP_NS, host="a"))
+    assert status_messages_on_time(evidence, run.traffic).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(
+    ("events", "outcome", "word"),
+    [
+        ([pause(100, 100 + 300 * STEP_NS)], Outcome.PASS, "pause of driver on b"),
+        ([pause(100, 99 + 300 * STEP_NS)], Outcome.INCONCLUSIVE, "less than"),
+        ([pause(100, 100 + 801 * STEP_NS)], Outcome.INCONCLUSIVE, "more than"),
+        ([pause(100, 0)], Outcome.INCONCLUSIVE, "less than"),
+        ([pause(100, 100 + 300 * STEP_NS, processes=[])], Outcome.INCONCLUSIVE, "found no driver"),
+        ([pause(100, 100 + 300 * STEP_NS, host="a")], Outcome.HARNESS, "another was ordered"),
+        ([], Outcome.INCONCLUSIVE, "never came"),
+    ],
+)
+def test_an_event_must_have_come_as_it_was_ordered(run, events, outcome, word):
+    (finding,) = events_happened(happen(run, *events))
+    assert finding.outcome is outcome
+    assert word in finding.text
+
+
+def test_a_run_whose_account_is_gone_cannot_be_judged(run):
+    evidence = happen(run)
+    run.folder.host_events.unlink()
+    (finding,) = events_happened(evidence)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "host-events.json" in finding.text
+
+
+def test_a_case_without_events_asks_for_no_account(run):
+    (finding,) = events_happened(Evidence(run.write()))
+    assert finding.outcome is Outcome.PASS

@@ -1,0 +1,182 @@
+"""A calm standstill is no slow host's doing; whatever else may have kept a stream still is."""
+
+import pytest
+
+from tests.unit.harness.verdict.made_run import COUNTERS, START_NS, make_run
+from windtunnel.harness.artifact.host.host_event import HappenedEvent, write_happened
+from windtunnel.harness.artifact.run.manifest import Phase
+from windtunnel.harness.scenario.resolved.fault_case import WhenCase
+from windtunnel.harness.scenario.schema.pace import PaceCase
+from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
+from windtunnel.harness.verdict.views.stall_detector import CALM_NS, calm_ns
+
+SECOND_NS = 1_000_000_000
+QUARTER_NS = SECOND_NS // 4
+LASTED_NS = 40 * SECOND_NS
+MOVED_NS = 10 * SECOND_NS
+"""When a position last moves, behind the start."""
+STILL_NS = LASTED_NS - MOVED_NS
+WAIT, THROTTLED, GAP, STOLEN = 2, 3, 4, 5
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Traffic of 40 s, in the last 30 of which nothing moves and no host lacks anything."""
+    run = make_run(tmp_path)
+    run.manifest.complete = False
+    run.manifest.overran = "the budget of 40 s is over"
+    run.manifest.phases = [Phase("traffic", START_NS, START_NS + LASTED_NS)]
+    for host in ("a", "b"):
+        run.pressure[host] = [
+            [time_ns, time_ns // 10, time_ns // 100, 0, 6_000_000, 0]
+            for time_ns in range(START_NS, START_NS + LASTED_NS + SECOND_NS, QUARTER_NS)
+        ]
+    move(run, MOVED_NS)
+    return run
+
+
+def move(run, after_ns):
+    run.samples["b"].append((START_NS + after_ns, "rcv-pos", run.values["rcv-pos"]))
+
+
+def look(run):
+    return calm_ns(Evidence(run.write()))
+
+
+def row_at(after_ns):
+    return after_ns // QUARTER_NS
+
+
+def test_calm_is_counted_from_the_last_move(run):
+    assert look(run) == STILL_NS
+
+
+@pytest.mark.parametrize(("beyond_ns", "is_told"), [(0, False), (QUARTER_NS, True)])
+def test_as_long_as_time_outs_take_nothing_is_said(run, beyond_ns, is_told):
+    move(run, LASTED_NS - CALM_NS - beyond_ns)
+    assert look(run) == (CALM_NS + beyond_ns if is_told else 0)
+
+
+@pytest.mark.parametrize("host", ["a", "b"])
+@pytest.mark.parametrize(
+    ("column", "amount"),
+    [(WAIT, 100_000_000), (THROTTLED, 5_000_000), (STOLEN, 100_000_000)],
+)
+def test_calm_begins_behind_the_last_moment_in_which_a_host_lacked_time(run, host, column, amount):
+    for row in run.pressure[host][row_at(20 * SECOND_NS) :]:
+        row[column] += amount
+    assert look(run) == 20 * SECOND_NS
+    for row in run.pressure[host][row_at(30 * SECOND_NS) :]:
+        row[column] += amount
+    assert look(run) == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "amount"), [(WAIT, 80_000_000), (THROTTLED, 2_000_000), (STOLEN, 80_000_000)]
+)
+def test_what_timing_checks_tolerate_is_calm(run, column, amount):
+    for row in run.pressure["b"][row_at(30 * SECOND_NS) :]:
+        row[column] += amount
+    assert look(run) == STILL_NS
+
+
+@pytest.mark.parametrize(("gap_ns", "calm"), [(50_000_000, STILL_NS), (50_000_001, 0)])
+def test_a_sampler_that_got_no_turn_ends_the_calm(run, gap_ns, calm):
+    run.pressure["a"][row_at(30 * SECOND_NS)][GAP] = gap_ns
+    assert look(run) == calm
+
+
+@pytest.mark.parametrize(
+    ("type_id", "calm_s"),
+    [(1, 30), (9, 30), (99, 30), (2, 20), (3, 20), (4, 20), (5, 20), (12, 20), (100, 20)],
+)
+def test_positions_and_an_archives_counters_are_what_moves(run, monkeypatch, type_id, calm_s):
+    monkeypatch.setitem(COUNTERS["b"], "another", (90, type_id))
+    run.samples["b"].append((START_NS + 20 * SECOND_NS, "another", 5))
+    assert look(run) == calm_s * SECOND_NS
+
+
+def test_nobody_knows_what_nobody_watched(run):
+    for row in run.pressure["a"]:
+        row[STOLEN] = row[THROTTLED] = -1
+    assert look(run) == STILL_NS
+    watched = run.pressure["b"]
+    run.pressure["b"] = watched[: row_at(30 * SECOND_NS)]
+    assert look(run) == 0
+    run.pressure["b"] = watched
+    run.samples["a"] = []
+    assert look(run) == 0
+
+
+@pytest.mark.parametrize(("over_s", "calm_s"), [(8, 30), (20, 20), (30, 0), (None, 0)])
+def test_calm_begins_when_all_events_are_over(run, over_s, calm_s):
+    path = run.write()
+    ended_ns = 0 if over_s is None else START_NS + over_s * SECOND_NS
+    event = HappenedEvent("one", "b", "pause", ["driver"], START_NS + SECOND_NS, ended_ns)
+    case = run.case.model_copy(update={"events": ("one",)})
+    evidence = Evidence(path)
+    evidence.case = case
+    write_happened(evidence.folder.host_events, [event])
+    assert calm_ns(evidence) == calm_s * SECOND_NS
+
+
+def with_faults(case, **facts):
+    return {"faults": tuple(each.model_copy(update=facts) for each in case.faults)}
+
+
+def with_traffic(case, **facts):
+    return {"traffic": tuple(each.model_copy(update=facts) for each in case.traffic)}
+
+
+def with_timeouts(case, **facts):
+    return {"timeouts": case.timeouts.model_copy(update=facts)}
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        lambda case, ns: with_faults(case, hold_ns=ns),
+        lambda case, ns: with_faults(case, when=WhenCase(for_ns=ns)),
+        lambda case, ns: with_traffic(case, close_after_ns=ns),
+        lambda case, ns: with_traffic(case, pace=PaceCase(rest_every_bytes=1 << 20, rest_ns=ns)),
+        lambda case, ns: with_traffic(case, consume=PaceCase(rest_every_bytes=1 << 20, rest_ns=ns)),
+        lambda case, ns: with_timeouts(case, image_liveness_ns=ns),
+        lambda case, ns: with_timeouts(case, client_liveness_ns=ns),
+        lambda case, ns: with_timeouts(case, driver_ns=ns),
+    ],
+    ids=["hold", "when", "close", "publisher", "subscriber", "image", "client", "driver"],
+)
+def test_what_the_scenario_asks_for_is_added_to_what_is_tolerated(run, asking):
+    whole = run.case
+    run.case = whole.model_copy(update=asking(whole, STILL_NS - CALM_NS - 1))
+    assert look(run) == STILL_NS
+    run.case = whole.model_copy(update=asking(whole, STILL_NS - CALM_NS))
+    assert look(run) == 0
+
+
+def test_a_rate_so_low_that_one_message_takes_as_long_is_asked_for_too(run):
+    slow = PaceCase(bytes_per_s=1)
+    run.case = run.case.model_copy(update=with_traffic(run.case, consume=slow))
+    assert look(run) == 0
+
+
+@pytest.mark.parametrize(("pressed_s", "outcome"), [(5, Outcome.FAIL), (30, Outcome.INCONCLUSIVE)])
+def test_only_a_moment_that_could_have_kept_it_still_excuses_the_run(run, pressed_s, outcome):
+    """It would otherwise excuse anything that comes after it, however long."""
+    run.messages = run.messages[:50]
+    for row in run.pressure["b"][row_at(pressed_s * SECOND_NS) :]:
+        row[WAIT] += 100_000_000
+    verdict = judge(run.write())
+    assert verdict.outcome is outcome, verdict.reason
+    if outcome is Outcome.FAIL:
+        assert "nothing had moved for 30.0 s, in which all hosts had their time" in verdict.reason
+    else:
+        assert "gate host_was_not_overloaded is broken" in verdict.reason
+
+
+def test_a_host_that_starved_excuses_it(run):
+    run.messages = run.messages[:50]
+    run.pressure["b"][row_at(5 * SECOND_NS)][GAP] = SECOND_NS + 1
+    assert judge(run.write()).outcome is Outcome.INCONCLUSIVE

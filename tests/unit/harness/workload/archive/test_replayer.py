@@ -1,0 +1,100 @@
+"""The replayer: it waits for a recording, and says of the replay what a publisher would."""
+
+import struct
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.driver.archive.storage import own_recording as own
+from tests.unit.harness.workload.small_case import small_case
+from windtunnel.driver.archive.client import ArchiveError
+from windtunnel.harness.dissect.driver_files.counter_key import RECEIVER_POSITION, SENDER_POSITION
+from windtunnel.harness.workload.archive import replayer
+from windtunnel.harness.workload.publisher_facts import begin_facts
+from windtunnel.harness.workload.stop import GaveUp, Stop, Stopped
+
+SESSION, STREAM = -77, 1_001
+
+
+def counter(position, type_id=SENDER_POSITION, session=SESSION, stream=STREAM):
+    key = struct.pack("<qii", 5, session, stream).ljust(112, b"\0")
+    return SimpleNamespace(type_id=type_id, key=key, value=position)
+
+
+class Told:
+    """An archive and a driver that answer one look after the other."""
+
+    def __init__(self, *looks, errors=()):
+        """Each look: the recording's stop position, and the counters."""
+        self.looks, self.errors = list(looks), list(errors)
+        self.counters = []
+
+    def stop_position(self, recording_id):
+        stop, self.counters = self.looks.pop(0)
+        return stop
+
+    def check_for_error_response(self):
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    monkeypatch.setattr(replayer, "LOOK_S", 0.0)
+
+
+@pytest.fixture
+def facts(tmp_path):
+    made = begin_facts(small_case(tmp_path).traffic[0], 1)
+    replayer.note_replay(made, own.descriptor(3, start=64), SESSION)
+    return made
+
+
+def follow(told, facts, stop=None):
+    replayer._follow(told, told, 3, facts, stop or Stop())
+    return facts
+
+
+def test_the_replay_has_the_terms_of_the_recording(facts):
+    assert (facts.session_id, facts.stream_id) == (SESSION, STREAM)
+    assert (facts.initial_term_id, facts.term_length) == (own.INITIAL_TERM_ID, own.TERM)
+    assert (facts.start_position, facts.end_position) == (64, 64)
+
+
+def test_it_is_over_when_all_that_was_recorded_is_sent(facts):
+    told = Told((-1, []), (-1, [counter(96)]), (-1, [counter(256)]), (256, [counter(256)]))
+    assert follow(told, facts).end_position == 256
+    assert told.looks == []
+
+
+def test_a_recording_that_has_stopped_is_sent_to_its_end(facts):
+    told = Told((256, [counter(96)]), (256, [counter(256)]))
+    assert follow(told, facts).end_position == 256
+
+
+def test_only_the_replays_own_sender_counts(facts):
+    others = [
+        counter(999, type_id=RECEIVER_POSITION),
+        counter(999, session=1),
+        counter(999, stream=2),
+    ]
+    told = Told((256, others), (256, [*others, counter(256)]))
+    assert follow(told, facts).end_position == 256
+
+
+def test_a_replay_that_goes_away_has_failed(facts):
+    with pytest.raises(GaveUp, match="went away at position 96, before its end"):
+        follow(Told((-1, [counter(96)]), (256, [])), facts)
+
+
+def test_what_the_archive_complains_of_is_an_error(facts):
+    told = Told((-1, []), (-1, []), errors=[ArchiveError("no subscribers for the replay")])
+    with pytest.raises(ArchiveError, match="no subscribers"):
+        follow(told, facts)
+
+
+def test_it_ends_when_asked_to(facts):
+    stop = Stop()
+    stop.ask(15)
+    with pytest.raises(Stopped):
+        follow(Told(), facts, stop)

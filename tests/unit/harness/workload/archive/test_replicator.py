@@ -1,0 +1,87 @@
+"""The replicator: it is over when its archive says so and the copy has stopped."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.driver.archive.storage import own_recording as own
+from windtunnel.driver.archive.client import ArchiveError
+from windtunnel.driver.archive.protocol.codes import RecordingSignal
+from windtunnel.driver.archive.replication.source_archive import NOT_CONNECTED
+from windtunnel.harness.artifact.host.recording import RecorderFacts
+from windtunnel.harness.workload.archive import replicator
+from windtunnel.harness.workload.archive.replicator import Copying
+from windtunnel.harness.workload.stop import GaveUp, Stop, Stopped
+
+
+class ScriptedArchive:
+    """Tells one thing a turn: the copy's stop position, and maybe a signal or an error."""
+
+    def __init__(self, copying, *turns):
+        self.copying, self.turns, self.words = copying, list(turns), []
+
+    def list_recordings_for_uri(self, first, count, fragment, stream_id, handler):
+        stop, *self.words = self.turns.pop(0)
+        for each in self.words:
+            if isinstance(each, RecordingSignal):
+                self.copying.on_signal(SimpleNamespace(signal=each))
+        if stop is not None:
+            handler(own.descriptor(2, stop=stop))
+        return int(stop is not None)
+
+    def recording_position(self, number):
+        return 64
+
+    def check_for_error_response(self):
+        for each in self.words:
+            if isinstance(each, ArchiveError):
+                raise each
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    monkeypatch.setattr(replicator, "LOOK_S", 0.0)
+
+
+def follow(*turns, stop=None):
+    """What is left once it is over, and the turns that were not needed."""
+    copying, facts = Copying(own.STREAM_ID), RecorderFacts(own.STREAM_ID, 1, 2, None)
+    archive = ScriptedArchive(copying, *turns)
+    copying.follow(archive, facts, stop or Stop())
+    return facts.own_recordings, archive.turns
+
+
+def test_it_is_over_when_the_replication_has_ended_and_the_copy_has_stopped():
+    (copy,), left = follow(
+        (None,),
+        (0, RecordingSignal.REPLICATE),
+        (-1, RecordingSignal.EXTEND),
+        (-1, RecordingSignal.SYNC, RecordingSignal.REPLICATE_END),
+        (96,),
+    )
+    assert (copy.recording_id, copy.told_position, copy.stop_position) == (2, 64, 96)
+    assert left == []
+
+
+def test_a_copy_that_has_not_begun_is_none():
+    """An archive enters a copy as one that has stopped where it begins."""
+    _, left = follow((0,), (0,), (-1,), (96, RecordingSignal.REPLICATE_END), (128,))
+    assert left == [(128,)]
+
+
+def test_an_error_of_the_archive_is_an_error():
+    with pytest.raises(ArchiveError, match="no connection"):
+        follow((None, ArchiveError("no connection")))
+
+
+def test_it_ends_when_asked_to():
+    stop = Stop()
+    stop.ask(15)
+    with pytest.raises(Stopped):
+        follow((None,), stop=stop)
+
+
+@pytest.mark.parametrize(("text", "kind"), [(NOT_CONNECTED, GaveUp), ("no", ArchiveError)])
+def test_a_source_that_is_silent_was_given_up_and_any_other_error_is_one(text, kind):
+    with pytest.raises(kind, match=text):
+        follow((0,), (0, ArchiveError(f"error: {text}")))

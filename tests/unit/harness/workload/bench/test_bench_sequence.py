@@ -1,0 +1,99 @@
+"""Numbered messages: made in batches, checked in blocks."""
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.naive import sequence as naive
+from tests.unit.harness.workload.numbered_frames import DATA, PAD, frame
+from windtunnel.harness.artifact.run.bench_board import Fault
+from windtunnel.harness.workload.bench.bench_sequence import Batch, check_block
+
+WORDS = {
+    "ok": Fault.NONE,
+    "sequence": Fault.SEQUENCE,
+    "length": Fault.LENGTH,
+    "broken frame": Fault.BROKEN_FRAME,
+}
+
+
+def check(block: bytes, expected: int, message_length: int) -> tuple[int, int, int]:
+    due, fault, found = check_block(np.frombuffer(block, np.int64), expected, message_length)
+    return int(due), int(fault), int(found)
+
+
+def test_counts_messages_in_order_and_passes_over_padding():
+    block = frame(5) + frame(6) + frame(0, 100, PAD) + frame(7)
+    assert check(block, 5, 8) == (8, Fault.NONE, 0)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "found"), [((5, 7), 7), ((5, 5), 5), ((5, 4), 4), ((5, -1), -1)], ids=str
+)
+def test_says_which_message_came_instead(numbers, found):
+    block = b"".join(frame(each) for each in numbers)
+    assert check(block, 5, 8) == (6, Fault.SEQUENCE, found)
+
+
+@pytest.mark.parametrize("length", [0, 7, 9, 4_000])
+def test_refuses_a_message_of_another_length(length):
+    assert check(frame(5) + frame(6, length), 5, 8) == (6, Fault.LENGTH, length)
+
+
+def test_refuses_a_frame_that_its_block_does_not_hold():
+    assert check(frame(5, 100)[:96], 5, 100) == (5, Fault.LENGTH, 100)
+
+
+@pytest.mark.parametrize("length", [0, 31, -40])
+def test_refuses_what_is_no_frame(length):
+    block = struct.pack("<i28x", length)
+    assert check(block, 5, 8) == (5, Fault.BROKEN_FRAME, length & 0xFFFFFFFF)
+
+
+def test_finds_nothing_wrong_with_an_empty_block():
+    assert check(b"", 5, 8) == (5, Fault.NONE, 0)
+
+
+FRAMES = st.builds(
+    frame,
+    st.integers(0, 3),
+    st.sampled_from([8, 8, 8, 9, 40]),
+    st.sampled_from([DATA, DATA, PAD]),
+)
+
+
+@given(st.lists(FRAMES, max_size=6), st.data())
+def test_agrees_with_its_naive_twin(frames, data):
+    block = bytearray(b"".join(frames))
+    if block and data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(block) - 1))
+        block[at] = data.draw(st.integers(0, 255))
+    length = data.draw(st.sampled_from([8, 9, 40]))
+    due, word, found = naive.check_block(bytes(block), 0, length)
+    assert check(bytes(block), 0, length) == (due, WORDS[word], found)
+
+
+@pytest.mark.parametrize("length", [8, 32, 1344, 100_000])
+def test_batches_are_numbered_on(length):
+    batch = Batch(length)
+    assert batch.lengths.sum() == batch.messages.size == batch.count * length
+    for first in (0, batch.count):
+        rows = batch.messages.reshape(batch.count, length)[:, :8]
+        numbers = np.ascontiguousarray(rows).view(np.int64)[:, 0]
+        assert numbers.tolist() == list(range(first, first + batch.count))
+        batch.renumber()
+
+
+def test_the_rest_of_a_batch_begins_with_the_message_asked_for():
+    batch = Batch(32)
+    assert batch.rest(3)[:8].view(np.int64)[0] == 3
+    assert batch.rest(batch.count).size == 0
+
+
+def test_a_message_without_room_for_its_number_is_refused():
+    assert Batch(8).count > 1
+    with pytest.raises(ValueError, match="at least 8"):
+        Batch(7)

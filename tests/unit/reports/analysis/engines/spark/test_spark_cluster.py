@@ -1,0 +1,142 @@
+"""A standalone cluster on this machine, a master and two workers, comes to the same tables.
+
+master <-- worker, worker <-- windtunnel analyze --master spark://...
+                          <-- spark-submit harness/__main__.py analyze ... --spark
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.golden.reader import GOLDEN
+from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, check_java
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+REPOSITORY = Path(__file__).resolve().parents[6]
+SPARK_HOME = Path(pyspark.__file__).parent
+START_LIMIT_S = 120
+CAPTURE = GOLDEN / "loss-reliable" / "capture.pcap.xz"
+MASTER_URL = r"Starting Spark master at (\S+)\n"
+MADE_BY_RUN = {"captures"}
+"""Tables that name files by their path, which is the same here and there."""
+
+
+class Cluster:
+    """Daemons of Spark, which end with the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: list[subprocess.Popen[bytes]] = []
+        self.environment = {
+            **os.environ,
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_WORKER_DIR": str(folder / "work"),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(REPOSITORY),
+        }
+
+    def start(self, name: str, *arguments: str) -> Path:
+        """Start a daemon and return its log."""
+        log = self._folder / f"{name}-{len(self._running)}.log"
+        command = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{arguments[0]}"]
+        with log.open("wb") as file:
+            self._running.append(
+                subprocess.Popen(
+                    [*command, *arguments[1:]], env=self.environment, stdout=file, stderr=file
+                )
+            )
+        return log
+
+    def stop(self) -> None:
+        for each in reversed(self._running):
+            each.terminate()
+            each.wait(120)
+
+
+def told(log: Path, pattern: str) -> str:
+    """What the log says by now, once it says it."""
+    deadline_s = time.monotonic() + START_LIMIT_S
+    while (found := re.search(pattern, log.read_text())) is None:
+        assert time.monotonic() < deadline_s, log.read_text()[-2000:]
+        time.sleep(0.2)
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    try:
+        check_java()
+    except EngineError as error:
+        pytest.skip(str(error))
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        url = told(made.start("master", "master.Master", *ports), MASTER_URL)
+        for _ in range(2):
+            size = ("--cores", "1", "--memory", "1500m")
+            log = made.start("worker", "worker.Worker", *ports, *size, url)
+            told(log, r"(Successfully registered) with master")
+        yield made, url
+    finally:
+        made.stop()
+
+
+def document(cluster: Cluster, *command: object) -> dict:
+    done = subprocess.run(
+        [str(each) for each in command],
+        env=cluster.environment,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def test_a_cluster_comes_to_the_tables_of_the_local_engine(cluster):
+    made, url = cluster
+    analyze = (sys.executable, "-m", "windtunnel.harness", "analyze", f"x={CAPTURE}", "--json")
+    here = document(made, *analyze)
+    assert document(made, *analyze, "--master", url) == here
+    assert len(here["gaps"]) == 57
+
+
+def test_what_spark_submit_chose_is_used(cluster):
+    made, url = cluster
+    program = SPARK_HOME / "bin" / "spark-submit"
+    submit = (program, "--master", url, "--conf", "spark.log.level=ERROR")
+    told = document(
+        made, *submit, REPOSITORY / "harness" / "__main__.py", "analyze", f"x={CAPTURE}",
+        "--spark", "--json",
+    )  # fmt: skip
+    assert len(told["gaps"]) == 57
+
+
+def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
+    made, _ = cluster
+    ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    url = told(made.start("lonely", "master.Master", *ports), MASTER_URL)
+    program = (
+        "from windtunnel.reports.analysis import spark_engine as engine\n"
+        "engine.WORKER_WAIT_S = 2.0\n"
+        "try:\n"
+        f"    engine.start_session({url!r}, {{'spark.ui.enabled': 'false'}})\n"
+        "except engine.EngineError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=made.environment, cwd=REPOSITORY,
+        capture_output=True, text=True, timeout=400, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith(f"{url} lent no worker within 2 s"), done.stderr[-2000:]

@@ -1,0 +1,150 @@
+"""The kernel that follows a stream agrees with a naive one that knows every word."""
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.naive import repair as naive
+from windtunnel.reports.analysis.kernels import gap_kernel
+from windtunnel.reports.analysis.kernels import repair_kernel as kernel
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FLOW, NO_FATE, TOLD
+from windtunnel.reports.analysis.streams.repair import CAUSES, FATE_NAMES, gap_row
+from windtunnel.reports.analysis.streams.sending_order import UNKNOWN
+
+KINDS = {"frame": kernel.FRAME, "heartbeat": kernel.HEARTBEAT, "nak": kernel.NAK}
+KINDS["status"] = kernel.STATUS
+
+
+def follow(
+    events, flows=None, pieces_max=1_000, reach_bytes=1 << 30, at_once=1 << 30, tells_news=False,
+    sent=None,
+):  # fmt: skip
+    """(fates of frames, rows of gaps, flow states, control) of events of flow 0, or as told.
+
+    With `tells_news` also how many frames were new, and the extent of each.
+    """
+    states = np.zeros(3, dtype=FLOW)
+    gaps = np.zeros(len(events) + 1, dtype=gap_kernel.GAP)
+    pieces = np.zeros(pieces_max, dtype=gap_kernel.PIECE)
+    control = np.zeros(gap_kernel.CONTROLS, dtype=np.int64)
+    names, extents, news = [], [], 0
+    for first in range(0, len(events), at_once):
+        part = events[first : first + at_once]
+        order = (sent or [(None, False, None)] * len(events))[first : first + at_once]
+        told = np.zeros(len(part), dtype=TOLD)
+        kernel.follow(
+            np.array([each[1] for each in part], dtype=np.int64),
+            np.array([KINDS[each[0]] for each in part], dtype=np.uint8),
+            np.array((flows or [0] * len(events))[first : first + at_once], dtype=np.int32),
+            np.array([each[2] for each in part], dtype=np.int64),
+            np.array([each[3] for each in part], dtype=np.int64),
+            np.array([each[0] or UNKNOWN for each in order], dtype=np.int64),
+            np.array([each[1] for each in order], dtype=np.bool_),
+            np.array([each[2] or 0 for each in order], dtype=np.int64),
+            reach_bytes,
+            told,
+            states,
+            gaps,
+            pieces,
+            control,
+        )
+        news += int(told["is_new"].sum())
+        names += [FATE_NAMES[fate] for fate in told["fate"] if fate != NO_FATE]
+        extents += told["extent"][told["fate"] != NO_FATE].tolist()
+    rows = []
+    for gap in gaps[: control[gap_kernel.GAPS]]:
+        outcome = gap_row(gap)["outcome"]
+        cause = CAUSES[gap["cause"]]
+        naks, opened_ns = int(gap["nak_count"]), int(gap["opened_ns"])
+        rows.append((int(gap["start"]), int(gap["end"]), cause, naks, outcome, opened_ns))
+    found = names, rows, states, control
+    return (*found, news, extents) if tells_news else found
+
+
+WORDS = st.integers(0, 24)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["frame", "frame", "frame", "frame", "nak", "nak", "heartbeat", "status"]),
+        WORDS,
+        st.integers(0, 5),
+    ),
+    max_size=40,
+)
+
+
+def timed(raw):
+    """Events of random words: each a microsecond behind the one before, at positions of words."""
+    events = []
+    for index, (kind, start, length) in enumerate(raw):
+        length = max(length, 1) if kind == "frame" else 0 if kind != "nak" else length
+        end = start + length
+        events.append((kind, 1_000 * (index + 1), start * 32, end * 32))
+    return events
+
+
+@given(EVENTS)
+def test_agrees_with_the_naive_twin(raw):
+    events = timed(raw)
+    names, rows, _, control, news, extents = follow(events, tells_news=True)
+    assert (names, rows, news, extents) == naive.follow(events)
+    assert control[gap_kernel.LOST_TRACK] == 0
+
+
+SENT = st.lists(
+    st.tuples(st.one_of(st.none(), st.integers(1, 12)), st.integers(0, 9), st.integers(1, 3)),
+    min_size=40, max_size=40,
+)  # fmt: skip
+"""When each of the events was sent, if that is known, and in which packet; mostly believed."""
+
+
+def told_of(events, raw):
+    """What goes with each event: order, belief and packet of what a sender sent."""
+    return [
+        (order, doubt > 0, packet)
+        if order is not None and event[0] in ("frame", "heartbeat")
+        else (None, False, None)
+        for event, (order, doubt, packet) in zip(events, raw, strict=False)
+    ]
+
+
+@example(
+    [("frame", 0, 1), ("frame", 0, 1), ("frame", 1, 1)],
+    [(1, 1, 1), (5, 0, 2), (3, 1, 3)],
+)
+@given(EVENTS, SENT)
+def test_agrees_with_the_naive_twin_where_the_order_of_sending_is_known(raw, sending):
+    events = timed(raw)
+    sent = told_of(events, sending)
+    names, rows, _, _, news, extents = follow(events, tells_news=True, sent=sent)
+    assert (names, rows, news, extents) == naive.follow(events, sent)
+
+
+@given(EVENTS, SENT, st.integers(1, 5))
+def test_calls_of_any_length_come_to_the_same(raw, sending, at_once):
+    events = timed(raw)
+    sent = told_of(events, sending)
+    names, rows, states, _ = follow(events, sent=sent)
+    again = follow(events, at_once=at_once, sent=sent)
+    assert (names, rows, states.tobytes()) == (*again[:2], again[2].tobytes())
+
+
+@given(EVENTS, SENT)
+def test_flows_do_not_touch_each_other(raw, sending):
+    events = timed(raw)
+    sent = told_of(events, sending)
+    _, rows, alone, _ = follow(events, sent=sent)
+    twice = [event for event in events for _ in range(2)]
+    flows = [index % 2 for index in range(len(twice))]
+    _, both_rows, states, _ = follow(twice, flows=flows, sent=[s for s in sent for _ in range(2)])
+    assert states[0].tobytes() == states[1].tobytes() == alone[0].tobytes()
+    assert sorted(both_rows) == sorted(rows + rows)
+
+
+def test_gives_up_pieces_out_of_reach_and_says_when_there_is_no_room():
+    holes = [("frame", each, 64 * each, 64 * each + 32) for each in range(1, 10_000)]
+    _, rows, _, control = follow(holes, pieces_max=5_000, reach_bytes=64_000)
+    assert control[gap_kernel.PIECES] <= gap_kernel.PIECES_MANY
+    assert control[gap_kernel.LOST_TRACK] == 0
+    assert len(rows) == 9_998
+    _, _, _, control = follow(holes, pieces_max=100)
+    assert control[gap_kernel.LOST_TRACK] == 9_998 - 100

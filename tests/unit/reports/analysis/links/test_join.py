@@ -1,0 +1,111 @@
+"""Several vantage points are joined: their order, their clocks, and blocks of any size."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.stand_ins import made_capture as made
+from tests.stand_ins.made_capture import START_NS, packet
+from windtunnel.reports.analysis.analyze import AnalysisOptions, analyze
+from windtunnel.reports.analysis.links import join
+from windtunnel.reports.analysis.streams.frame_outcomes import FATES, in_order
+
+WAY_NS, TERMS, FRAMES_A_TERM, STEP = 40_000, 12, 256, 256
+LOST = {700, 701, 1_900}
+AHEAD_NS = 5_000_000_000
+
+
+def sent_packets():
+    frames = []
+    for index in range(TERMS * FRAMES_A_TERM):
+        offset, term = index % FRAMES_A_TERM * STEP, 5 + index // FRAMES_A_TERM
+        payload = made.data(offset, bytes(STEP - 32), term=term)
+        frames.append(packet(START_NS + index * 1_000, payload))
+    return frames
+
+
+def answers(at_far):
+    """Status messages as they pass the far point, and later the near one."""
+    shift = 0 if at_far else WAY_NS
+    return [
+        packet(
+            START_NS + 100_000 + index * 50_000 + shift, made.sm(index * STEP, 65_536),
+            source=made.B, destination=made.A, ports=(24_325, 40_000),
+        )
+        for index in range(20)
+    ]  # fmt: skip
+
+
+def write(path, packets):
+    path.write_bytes(made.pcap(sorted(packets, key=lambda each: each.time_ns)))
+
+
+def later(packets, by_ns):
+    return [each._replace(time_ns=each.time_ns + by_ns) for each in packets]
+
+
+@pytest.fixture
+def points(tmp_path):
+    sent = [packet(START_NS - 1_000, made.setup()), *sent_packets()]
+    came = [each for index, each in enumerate(later(sent, WAY_NS)) if index - 1 not in LOST]
+    write(tmp_path / "near.pcap", sent + answers(at_far=False))
+    write(tmp_path / "far.pcap", later(came + answers(at_far=True), AHEAD_NS))
+    return tmp_path
+
+
+def told(folder, points, name):
+    tables = analyze([str(points)], wanted=AnalysisOptions(fates_to=folder / name))
+    return tables.links, in_order(pq.read_table(folder / name, schema=FATES))
+
+
+def test_order_and_clocks_follow_from_what_travels_both_ways(points, tmp_path):
+    links, fates = told(tmp_path, points, "fates")
+    (link,) = links.to_pylist()
+    assert (link["from_point"], link["to_point"]) == ("near", "far")
+    assert link["lost_frames"] == len(LOST)
+    assert (link["clock_offset_ns"], link["clock_error_ns"]) == (AHEAD_NS, WAY_NS)
+    assert link["is_corrected"]
+    assert (link["delay_min_ns"], link["delay_max_ns"]) == (WAY_NS, WAY_NS)
+    assert (link["control_sent"], link["control_lost"]) == (20, 0)
+    lost = [
+        each["position"] // STEP
+        for each in fates.to_pylist()
+        if each["onward"] and not each["onward"][0]["arrived"]
+    ]
+    assert set(lost) == LOST
+
+
+def test_blocks_of_any_size_come_to_the_same(points, tmp_path, monkeypatch):
+    whole = told(tmp_path, points, "whole")
+    monkeypatch.setattr("windtunnel.harness.dissect.capture.capture_stream.ROWS_A_BATCH", 300)
+    monkeypatch.setattr(join, "ROWS_MANY", 600)
+    for index, table in enumerate(told(tmp_path, points, "blocks")):
+        assert table.to_pylist() == whole[index].to_pylist()
+
+
+def test_three_points_are_a_chain_and_each_loss_is_on_its_link(points, tmp_path):
+    middle = later([packet(START_NS - 1_000, made.setup()), *sent_packets()], WAY_NS // 2)
+    middle = [each for index, each in enumerate(middle) if index - 1 != min(LOST)]
+    write(points / "middle.pcap", middle + later(answers(at_far=True), WAY_NS // 2))
+    links, _ = told(tmp_path, points, "chain")
+    found = {(row["from_point"], row["to_point"]): row["lost_frames"] for row in links.to_pylist()}
+    assert found == {("near", "middle"): 1, ("middle", "far"): len(LOST) - 1}
+
+
+def test_receivers_that_do_not_see_each_other_are_two_branches(tmp_path):
+    sent = [packet(START_NS - 1_000, made.setup()), *sent_packets()[:600]]
+    write(tmp_path / "near.pcap", sent + answers(False) + _other_answers(WAY_NS))
+    write(tmp_path / "left.pcap", later(sent, WAY_NS) + answers(True))
+    write(tmp_path / "right.pcap", later(sent[:500], 2 * WAY_NS) + _other_answers(0))
+    links, _ = told(tmp_path, tmp_path, "branches")
+    found = {(row["from_point"], row["to_point"]): row["lost_frames"] for row in links.to_pylist()}
+    assert found == {("near", "left"): 0, ("near", "right"): 101}
+
+
+def _other_answers(shift):
+    return [
+        packet(
+            START_NS + 120_000 + index * 50_000 + shift, made.sm(index * STEP + 32, 32_768),
+            source="10.0.0.3", destination=made.A, ports=(24_325, 40_000),
+        )
+        for index in range(20)
+    ]  # fmt: skip

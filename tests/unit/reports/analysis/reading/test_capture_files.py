@@ -1,0 +1,71 @@
+"""Paths, patterns and folders become files with vantage points."""
+
+import pytest
+
+from tests.stand_ins.made_capture import pcap
+from windtunnel.reports.analysis.reading.capture_files import CapturePathError, find_captures
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def make(*names):
+        for name in names:
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(pcap([]))
+        return tmp_path
+
+    return make
+
+
+def found(*given):
+    return [
+        (each.vantage_point, each.path.rpartition("/")[2]) for each in find_captures(list(given))
+    ]
+
+
+def test_rotated_files_are_one_capture_in_the_order_of_their_numbers(folder):
+    root = folder("pub.pcap", "pub.pcap1", "pub.pcap2", "pub.pcap10")
+    assert found(f"{root}/*") == [
+        ("pub", "pub.pcap"), ("pub", "pub.pcap1"), ("pub", "pub.pcap2"), ("pub", "pub.pcap10"),
+    ]  # fmt: skip
+
+
+def test_the_vantage_point_is_the_name_without_suffix_and_rotation(folder):
+    root = folder("lan_00002_20260101120000.pcapng", "wan.cap")
+    assert found(str(root)) == [("lan", "lan_00002_20260101120000.pcapng"), ("wan", "wan.cap")]
+
+
+def test_a_name_may_be_given_to_a_pattern(folder):
+    root = folder("x1.pcap", "x2.pcap")
+    assert found(f"left={root}/x*.pcap") == [("left", "x1.pcap"), ("left", "x2.pcap")]
+
+
+def test_files_of_one_name_in_two_folders_are_two_vantage_points(folder):
+    root = folder("one/a.pcap", "two/a.pcap")
+    assert [each[0] for each in found(f"{root}/*/a.pcap")] == [f"{root}/one/a", f"{root}/two/a"]
+
+
+def test_a_run_folder_stands_for_its_captures(folder):
+    root = folder("captures/a.pcap", "captures/b.pcap", "other.pcap")
+    (root / "captures" / "a.json").write_text("{}")
+    assert found(str(root)) == [("a", "a.pcap"), ("b", "b.pcap")]
+
+
+def test_a_file_that_is_given_twice_counts_once(folder):
+    root = folder("a.pcap")
+    assert len(found(str(root), f"{root}/a.pcap")) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [("nope.pcap", "no such file"), ("", "expected a path"), ("n=*.x", "no such")],
+)
+def test_says_what_cannot_be_found(given, text, tmp_path):
+    with pytest.raises(CapturePathError, match=text):
+        find_captures([f"{tmp_path}/{given}" if given == "nope.pcap" else given])
+
+
+def test_says_when_a_folder_holds_no_capture(tmp_path):
+    with pytest.raises(CapturePathError, match="no capture file in this folder"):
+        find_captures([str(tmp_path)])

@@ -1,0 +1,179 @@
+"""Windows, stalls and round trips, by captures made by hand."""
+
+from tests.stand_ins import made_capture as made
+from tests.stand_ins.made_capture import START_NS, packet
+from windtunnel.reports.analysis.analyze import analyze
+
+MS = 1_000_000
+
+
+def sent(at_ms, payload):
+    return packet(START_NS + round(at_ms * MS), payload)
+
+
+def answered(at_ms, payload):
+    return packet(
+        START_NS + round(at_ms * MS), payload, source=made.B, destination=made.A,
+        ports=(24_325, 40_000),
+    )  # fmt: skip
+
+
+def tables(tmp_path, *packets):
+    path = tmp_path / "made.pcap"
+    path.write_bytes(made.pcap(packets))
+    return analyze([str(path)])
+
+
+def only(table):
+    (row,) = table.to_pylist()
+    return row
+
+
+def test_a_pause_without_room_is_a_stall_that_the_receiver_caused(tmp_path):
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, 64)),
+        sent(2, made.data(0, bytes(32))),
+        answered(42, made.sm(64, 64)),
+        sent(43, made.data(64, bytes(32))),
+    )
+    stall = only(told.stalls)
+    assert (stall["position"], stall["cause"]) == (64, "receiver")
+    assert stall["duration_ns"] == 40 * MS
+    assert stall["end_ns"] - stall["start_ns"] == 41 * MS
+    window = only(told.windows)
+    assert (window["stalls"], window["stall_ns"], window["idle_pauses"]) == (1, 40 * MS, 0)
+    assert (window["window_min"], window["window_max"], window["limit"]) == (64, 64, 128)
+
+
+def test_a_stall_behind_a_hole_is_the_losses(tmp_path):
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, 96)),
+        sent(2, made.data(0, b"")),
+        sent(2, made.data(64, b"")),
+        answered(10, made.nak(32, 32)),
+        sent(30, made.data(32, b"")),
+        answered(31, made.sm(96, 96)),
+        sent(32, made.data(96, b"")),
+    )
+    assert only(told.stalls)["cause"] == "hole"
+    assert only(told.windows)["nak_answer_min_ns"] == 20 * MS
+
+
+def test_a_pause_with_room_is_no_stall(tmp_path):
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, 4096)),
+        sent(2, made.data(0, b"")),
+        sent(80, made.data(32, b"")),
+    )
+    assert told.stalls.num_rows == 0
+    window = only(told.windows)
+    assert (window["idle_pauses"], window["idle_ns"]) == (1, 78 * MS)
+
+
+def test_a_short_pause_is_none(tmp_path):
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, 32)),
+        sent(2, made.data(0, b"")),
+        answered(8, made.sm(32, 32)),
+        sent(11, made.data(32, b"")),
+    )
+    assert told.stalls.num_rows == 0
+
+
+def test_the_cadence_of_status_messages(tmp_path):
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        answered(1, made.sm(0, 32)),
+        sent(2, made.data(0, bytes(32))),
+        answered(4, made.sm(32, 64)),
+        answered(11, made.sm(32, 64)),
+    )
+    window = only(told.windows)
+    assert window["status_interval_max_ns"] == 7 * MS
+    assert window["status_interval_mean_ns"] == 5 * MS
+    assert (window["window_min"], window["window_max"]) == (32, 64)
+
+
+def test_round_trips_leave_out_what_the_answering_driver_took(tmp_path):
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        sent(0, made.data(0, b"")),
+        answered(1, made.rttm(7)),
+        sent(1.5, made.rttm(7, flags=0, delta=100_000)),
+        answered(2, made.rttm(8)),
+        sent(4, made.rttm(8, flags=0)),
+        answered(5, made.rttm(9)),
+        answered(6, made.rttm(9)),
+    )
+    window = only(told.windows)
+    assert window["rtt_measurements"] == 2
+    assert (window["rtt_min_ns"], window["rtt_max_ns"]) == (400_000, 2 * MS)
+
+
+def test_positions_are_those_that_a_receiver_would_count(tmp_path):
+    told = tables(
+        tmp_path,
+        sent(0, made.setup()),
+        sent(1, made.data(0, b"")),
+        sent(2, made.data(64, b"")),
+        answered(3, made.sm(32, 4096)),
+        answered(4, made.nak(32, 32)),
+        sent(5, made.data(32, b"")),
+        sent(6, made.heartbeat(128)),
+    )
+    rows = told.positions.to_pylist()
+    assert [row["high_position"] for row in rows] == [32, 96, 96, 96, 96, 128]
+    assert [row["rebuilt_position"] for row in rows] == [32, 32, 32, 32, 96, 96]
+    assert [row["consumed_position"] for row in rows] == [None, None, 32, 32, 32, 32]
+    assert [row["limit"] for row in rows] == [None, None, *[32 + 4096] * 4]
+
+
+def test_repairs_are_told_in_time_and_in_round_trips(tmp_path):
+    packets = [sent(0, made.setup()), answered(0, made.rttm(7)), sent(2, made.rttm(7, flags=0))]
+    packets += [sent(3, made.data(0, b""))]
+    for index, took_ms in enumerate((4, 6, 40)):
+        at, hole = 100 * (index + 1), 32 + 64 * index
+        packets += [
+            sent(at, made.data(hole + 32, b"")),
+            answered(at + 1, made.nak(hole, 32)),
+            sent(at + took_ms, made.data(hole, b"")),
+        ]
+    window = only(tables(tmp_path, *packets).windows)
+    assert window["repairs"] == 3
+    assert (window["repair_median_ns"], window["repair_p90_ns"]) == (6 * MS, 40 * MS)
+    assert window["repair_max_ns"] == window["repair_p99_ns"] == 40 * MS
+    assert window["repair_median_rtts"] == 3
+
+
+def test_padding_needs_room_for_its_header_alone(tmp_path):
+    """It passes though its end is beyond the limit; what comes behind it waits for room."""
+    before = [sent(0, made.setup()), answered(1, made.sm(0, 96)), sent(2, made.data(0, bytes(32)))]
+    told = tables(
+        tmp_path,
+        *before,
+        sent(50, made.pad(64, 960)),
+        answered(90, made.sm(1024, 96)),
+        sent(91, made.data(1024, b"")),
+    )
+    stall = only(told.stalls)
+    assert (stall["position"], stall["duration_ns"]) == (1024, 40 * MS)
+    assert only(told.windows)["idle_pauses"] == 1
+
+
+def test_over_runs_reach_further_than_half_a_term_behind_what_was_consumed(tmp_path):
+    half = 65_536 // 2
+    before = [sent(0, made.setup()), answered(1, made.sm(64, 128))]
+    for end, over_runs in ((192, 0), (256, 0), (64 + half, 0), (64 + half + 32, 1)):
+        frames = [sent(2, made.data(0, bytes(32))), sent(3, made.pad(64, end - 64))]
+        told = tables(tmp_path, *before, *frames)
+        assert only(told.windows)["over_runs"] == over_runs
